@@ -1,0 +1,111 @@
+"""API shapes, one module each: how a turn is spelled as a request, how an answer is read.
+
+A module here (or an entry point of the group `loadstone.endpoints`) is an endpoint. What it has to
+carry is `Endpoint` below; `EXAMPLES` are run by the contract tests, the response split at every
+byte. An endpoint knows no sockets, clocks or tokenizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from loadstone.plan.turn import Turn
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """What every request of a run asks for, beside its content."""
+
+    model: str
+    streaming: bool = False
+    extra: Mapping[str, Any] = {}
+    legacy_max_tokens: bool = False
+    usage_per_chunk: bool = False
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Token counts as the server gave them; None where it did not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class Reply(msgspec.Struct, kw_only=True):
+    """The meaning of one answer.
+
+    For a stream, `output` lists the positions (in the sequence of its events) of the events that
+    brought output tokens of any channel, and `first_answer` is the position of the first one that was
+    not reasoning. `tokens_after[i]` is the server's running completion-token count after
+    `output[i]`, when it tells (continuous usage); otherwise the list is None. `error` is the
+    server's own words when the answer is an error in band.
+    """
+
+    output: list[int] = []
+    first_answer: int | None = None
+    text: list[str] = []
+    reasoning: list[str] = []
+    tool_calls: list[str] = []
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    tokens_after: list[int] | None = None
+    error: str | None = None
+    ended: bool = False
+    """The stream said that it is over (`[DONE]` or its counterpart)."""
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn, the request it becomes, the bytes a server answers, and what they mean."""
+
+    name: str
+    turns: Sequence[Turn]
+    ask: Ask
+    request: Mapping[str, Any]
+    response: bytes
+    """The body (not the HTTP head): an SSE stream when `ask.streaming`, else one JSON document."""
+    reply: Reply
+
+
+class Endpoint(Protocol):
+    """What a module in this package provides."""
+
+    SUMMARY: str
+    """One line for the docs table."""
+    PATH: str
+    """The path appended to the server's base address, such as `/v1/chat/completions`."""
+    STREAMS: bool
+    """Whether `--streaming` makes sense."""
+    TOKEN_IDS: bool
+    """Whether a prompt may be given as token ids."""
+    EXAMPLES: Sequence[Example]
+    Event: type
+    """msgspec type of one event's data in a stream."""
+    Answer: type
+    """msgspec type of a whole, unstreamed body."""
+
+    def body(self, turns: Sequence[Turn], ask: Ask) -> dict[str, Any]:
+        """The request as a JSON object."""
+        ...
+
+    def begun(self, data: bytes) -> bool:
+        """Whether `data`, a piece of the body that ends with whole events, brings the first output.
+
+        Runs on the hot path until it is true: bytes only, no parsing. May err on the side of
+        False for spellings it does not know; the decoded recording has the last word.
+        """
+        ...
+
+    def ended(self, data: bytes) -> bool:
+        """Whether `data` holds the mark that ends a stream. Runs on the hot path for every read."""
+        ...
+
+    def fold(self, events: Sequence[Any]) -> Reply:
+        """The meaning of a stream of decoded `Event`s (the end mark is not among them)."""
+        ...
+
+    def whole(self, answer: Any) -> Reply:
+        """The meaning of an unstreamed, decoded `Answer`."""
+        ...

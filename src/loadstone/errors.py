@@ -1,0 +1,57 @@
+"""The ways a run can refuse to start or fail as a whole, each with its exit code.
+
+One rule: a message says what is wrong, where, and what to do about it. A fault of a single
+request is never an exception; it is an outcome in the recording.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of the command line, and what each one means.
+
+    When several apply, `precedence` decides: 2, 130, 1, 5, 3, 4, 0.
+    """
+
+    DONE = 0
+    """Done, and every objective that was set is met."""
+    FAILED = 1
+    """The run failed: target unreachable, every request failed, aborted by the error rate."""
+    USAGE = 2
+    """Wrong flag, key, value or file; nothing was started."""
+    SLO_MISSED = 3
+    """An objective is not met."""
+    UNDECIDED = 4
+    """The samples do not suffice to decide an objective."""
+    INVALID = 5
+    """The measurement cannot be believed."""
+    INTERRUPTED = 130
+    """Interrupted; what was recorded is kept."""
+
+
+PRECEDENCE = (Exit.USAGE, Exit.INTERRUPTED, Exit.FAILED, Exit.INVALID, Exit.SLO_MISSED, Exit.UNDECIDED, Exit.DONE)
+
+
+def precedence(*codes: Exit) -> Exit:
+    """The one exit code that stands for all of `codes`; `DONE` for none."""
+    return next((code for code in PRECEDENCE if code in codes), Exit.DONE)
+
+
+class LoadstoneError(Exception):
+    """A failure with one clear sentence for the user and an exit code for the caller."""
+
+    exit = Exit.FAILED
+
+
+class UsageError(LoadstoneError):
+    """The configuration is wrong; nothing was started."""
+
+    exit = Exit.USAGE
+
+
+class TargetError(LoadstoneError):
+    """The server cannot be reached, or refuses the request; found before the run."""
+
+    exit = Exit.FAILED

@@ -1,0 +1,69 @@
+"""The recording: what a worker writes while the clock runs, and nothing but that.
+
+A worker writes numbered segments, each a pair of files that only grow:
+`w<worker>-<segment>.dat`, the bytes as they were received (after TLS, if any), and
+`w<worker>-<segment>.idx`, rows of 32 bytes. Data is written before the rows that point to it,
+so after a crash the last whole row is good and what follows it is cut.
+
+Every row is `serial u32 | code u32 | at_ns i64 | 16 bytes`. `serial` numbers the flights of one
+worker from 1 (0: not about a flight). Times are CLOCK_MONOTONIC ns unless said otherwise.
+
+| code        | at_ns             | the 16 bytes                                                  |
+|-------------|-------------------|---------------------------------------------------------------|
+| n < 2**31   | moment of reading | the kernel's stamp as a timespec (sec i64, nsec i64, wall clock; zeros: none); n bytes follow in .dat |
+| CLOCK       | moment of sample  | offset_ns i64 (wall = mono + offset), 0                        |
+| START       | sent_ns           | request i64, due_ns i64                                       |
+| RESENT      | sent_ns           | 0, 0: first try died unanswered on a reused connection; its reads do not count |
+| END         | moment of the end | dat_bytes u64, 0: an `END_FACTS` struct and a UTF-8 message follow in .dat, dat_bytes in all |
+
+This module has no I/O and no clock; `read` and `load` both import it, and meet nowhere else.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+
+ROW = Struct("<IIq16s")
+PAIR = Struct("<qq")
+TIMESPEC = PAIR
+
+CLOCK = 0xFFFF_FFFF
+START = 0xFFFF_FFFE
+RESENT = 0xFFFF_FFFD
+END = 0xFFFF_FFFC
+FIRST_CODE = 0x8000_0000
+"""Codes from here on are events; below, a number of bytes read."""
+
+SEGMENT_BYTES = 16 << 20
+
+END_FACTS = Struct("<qqqqqqqHHHHI")
+"""request, due_ns, sent_ns, written_ns (the last byte of the request given to the kernel; 0: never),
+connect_ns (connect began; 0: a kept-alive connection), connected_ns (TCP and TLS ready; 0: likewise or
+never), begun_ns (live first output; 0: never), wire end, HTTP status (0: none), retries, phase, body_bytes."""
+
+
+class WireEnd(IntEnum):
+    """How a flight ended on the wire, as far as a worker that parses nothing can tell."""
+
+    COMPLETE = 0
+    """The HTTP message ended as its framing said, or the endpoint's end mark was seen."""
+    CLOSED = 1
+    """The server closed the connection cleanly before the message was complete."""
+    RESET = 2
+    """The connection was reset before the message was complete."""
+    PROTOCOL = 3
+    """What arrived is not HTTP/1.1."""
+    CONNECT = 4
+    """No connection: refused, unreachable, TLS failure, connect time limit."""
+    TIMEOUT_FIRST_TOKEN = 5
+    TIMEOUT_TOTAL = 6
+    CUT = 7
+    """Still under way when the run's grace period ended; cancelled by us."""
+    CLIENT = 8
+    """The client's own fault: no descriptors, no ports, a defect."""
+
+
+def segment_name(worker: int, segment: int) -> str:
+    """The common stem of a segment's two files."""
+    return f"w{worker:02d}-{segment:05d}"

@@ -1,0 +1,1 @@
+"""From the recording to tables: framing, decoding, outcomes."""

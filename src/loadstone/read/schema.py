@@ -1,0 +1,53 @@
+"""The columns of `requests.parquet`, one row a request, in their order, with their meaning.
+
+All `_ns` columns are CLOCK_MONOTONIC nanoseconds of the client's machine; null means that the moment
+never came. The five instants are due, sent, first, last, done.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "request": pl.Int64,  # row of the plan
+    "request_id": pl.String,  # X-Request-ID as sent
+    "phase": pl.String,  # "warmup" or "measured"
+    "worker": pl.Int16,
+    "conversation": pl.Int64,
+    "turn": pl.Int32,
+    "outcome": pl.String,  # one of read.outcome.OUTCOMES
+    "fault": pl.String,  # one sentence; null when the outcome is ok or ok-length
+    "http_status": pl.Int32,
+    "finish_reason": pl.String,
+    "retries": pl.Int16,  # transparent retries on a dead kept-alive connection
+    "due_ns": pl.Int64,
+    "connect_ns": pl.Int64,  # connect began; null on a kept-alive connection
+    "connected_ns": pl.Int64,
+    "sent_ns": pl.Int64,  # just before the first byte goes to the kernel
+    "written_ns": pl.Int64,  # the last byte of the request was given to the kernel
+    "first_ns": pl.Int64,  # arrival of the first output token of any channel
+    "first_answer_ns": pl.Int64,  # arrival of the first output token that is not reasoning
+    "last_ns": pl.Int64,  # arrival of the last output token
+    "done_ns": pl.Int64,  # end of the response
+    "first_read_ns": pl.Int64,  # when our process read the first token
+    "kernel_stamps": pl.Boolean,  # arrival times are the kernel's; False: moments of reading
+    "input_tokens": pl.Int64,  # the server's usage, else the length asked for
+    "input_tokens_source": pl.String,  # "usage", "planned"
+    "output_tokens": pl.Int64,  # all channels
+    "output_tokens_source": pl.String,  # "usage", "tokenizer" (estimated)
+    "planned_input_tokens": pl.Int64,
+    "planned_output_tokens": pl.Int64,  # the max_tokens asked for
+    "usage_prompt_tokens": pl.Int64,
+    "usage_completion_tokens": pl.Int64,
+    "usage_reasoning_tokens": pl.Int64,
+    "usage_cached_tokens": pl.Int64,
+    "text_chars": pl.Int64,
+    "reasoning_chars": pl.Int64,
+    "request_bytes": pl.Int64,
+    "response_bytes": pl.Int64,  # as received, HTTP head and framing included
+    # One entry for every event that brought output tokens. Events that one read completed share its stamp:
+    # only the last of them is dated exactly, the earlier ones arrived between the previous stamp and this one.
+    "arrival_ns": pl.List(pl.Int64),
+    "read_ns": pl.List(pl.Int64),
+    "chunk_tokens": pl.List(pl.Int32),  # tokens of each such event by continuous usage; null when not told
+}
