@@ -31,7 +31,15 @@ class Exit(IntEnum):
     """Interrupted; what was recorded is kept."""
 
 
-PRECEDENCE = (Exit.USAGE, Exit.INTERRUPTED, Exit.FAILED, Exit.INVALID, Exit.SLO_MISSED, Exit.UNDECIDED, Exit.DONE)
+PRECEDENCE = (
+    Exit.USAGE,
+    Exit.INTERRUPTED,
+    Exit.FAILED,
+    Exit.INVALID,
+    Exit.SLO_MISSED,
+    Exit.UNDECIDED,
+    Exit.DONE,
+)
 
 
 def precedence(*codes: Exit) -> Exit:

@@ -1,0 +1,121 @@
+"""The run folder: where each thing lies, and `run.json`, what the run itself knew.
+
+`run.json`, `plan/`, `parts/` and `config.toml` are all that `loadstone report FOLDER` needs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+CONFIG = "config.toml"
+RUN = "run.json"
+PLAN = "plan"
+RECORDING = "recording"
+"""Raw segments while the run lasts; see `loadstone.recording`."""
+PARTS = "parts"
+"""Decoded tables, `d<decoder>-<number>.parquet`, in the columns of `read.schema.REQUESTS`."""
+FAULTS = "faults"
+REQUESTS = "requests.parquet"
+LOG = "loadstone.log"
+REPORT = "report.json"
+
+
+class _Part(msgspec.Struct, kw_only=True):
+    """A branch of `run.json`."""
+
+
+class PhaseLog(_Part, kw_only=True):
+    """One phase as it went. Times are CLOCK_MONOTONIC ns; rows are positions in the plan."""
+
+    name: Literal["warmup", "measured"]
+    first_row: int
+    planned: int
+    """Rows that count: due before the stop (open loop) or drawn (closed loop); from `first_row` on."""
+    start_ns: int
+    stop_ns: int
+    """No row was sent after this."""
+    end_ns: int
+    """Every flight had ended."""
+
+
+class WorkerLog(_Part, kw_only=True):
+    """One load-generating process, over the measured phase."""
+
+    worker: int
+    cpu_ns: int
+    wall_ns: int
+    flights: int
+    reads: int
+    fault: str | None = None
+    """Why it ended early; None when it did not."""
+
+
+class ClockLog(_Part, kw_only=True):
+    """What the clocks did."""
+
+    kernel_stamps: bool
+    steps: int
+    """Steps of the wall clock seen while the run lasted; read times are used around them."""
+
+
+class DatasetLog(_Part, kw_only=True):
+    """What was asked."""
+
+    source: str
+    tokenizer: str
+    lengths_exact: bool
+    unique_prompts: bool
+    reused: int
+    """Requests whose prompt had been sent before in this run."""
+    digest: str
+    """SHA-256 over the bodies of the plan, in order."""
+
+
+class PreflightLog(_Part, kw_only=True):
+    """The one small request before the run."""
+
+    request_id: str
+    http_status: int
+    latency_ms: float
+    content_tokens: int
+    prompt_tokens: int | None
+    """The server's count; less `content_tokens` it is the chat template's overhead."""
+
+
+class RunLog(_Part, kw_only=True):
+    """`run.json`: everything about a run that its tables do not hold."""
+
+    id: str
+    command: str
+    loadstone_version: str
+    started: str
+    end: Literal["complete", "interrupted", "aborted"]
+    seed: int
+    config: dict[str, Any]
+    """The resolved tree, secrets masked."""
+    phases: list[PhaseLog]
+    workers: list[WorkerLog]
+    clock: ClockLog
+    dataset: DatasetLog
+    preflight: PreflightLog | None
+    server_local: bool
+    """The server runs on this host and shares its cores."""
+    host_busy_share: float | None
+    """Busy share of all cores during the measured phase."""
+    environment: dict[str, Any]
+    notices: list[str]
+
+
+def read_run(folder: Path) -> RunLog:
+    """The run log of a folder. Raises `FileNotFoundError`, `msgspec.ValidationError`."""
+    return msgspec.json.decode((folder / RUN).read_bytes(), type=RunLog)
+
+
+def write_run(folder: Path, log: RunLog) -> None:
+    """Writes `run.json` whole or not at all."""
+    draft = folder / (RUN + ".new")
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(log), indent=2))
+    draft.replace(folder / RUN)

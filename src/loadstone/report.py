@@ -1,0 +1,124 @@
+"""The report: what a run found, as one versioned tree, the only thing exporters see.
+
+Times in metrics are milliseconds, everything else in the unit named beside it. A number that is not
+known is null with a reason, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = "1.0"
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A branch of the report."""
+
+
+class MetricResult(_Part, frozen=True, kw_only=True):
+    """One metric's numbers over the measured phase.
+
+    `count` is the number of samples behind the statistics (for ITL: gaps between tokens). A metric that is
+    one number (a rate, a share) has it in `mean` alone. `thin` lists the percentiles that
+    too few samples support. When nothing could be computed every number is null and `reason` says why.
+    """
+
+    unit: str
+    better: Literal["lower", "higher", "neither"]
+    count: int = 0
+    mean: float | None = None
+    min: float | None = None
+    max: float | None = None
+    std: float | None = None
+    p1: float | None = None
+    p5: float | None = None
+    p10: float | None = None
+    p25: float | None = None
+    p50: float | None = None
+    p75: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p99_9: float | None = None
+    thin: tuple[str, ...] = ()
+    reason: str | None = None
+    note: str | None = None
+
+
+class Check(_Part, frozen=True, kw_only=True):
+    """One question about the measurement itself."""
+
+    name: str
+    verdict: Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
+    value: float | None
+    unit: str
+    finding: str
+    """What was seen, in one sentence."""
+    advice: str
+    """What to do about it; empty when all is well."""
+
+
+class Certificate(_Part, frozen=True, kw_only=True):
+    """Whether the run can be believed: the worst verdict of its checks, and those that led to it."""
+
+    verdict: Literal["VALID", "DEGRADED", "INVALID"]
+    headline: str
+    checks: tuple[Check, ...]
+
+
+class Outcomes(_Part, frozen=True, kw_only=True):
+    """How the planned requests of the measured phase ended; the counts add up to `planned`."""
+
+    planned: int
+    counts: dict[str, int]
+    faults: tuple[dict[str, Any], ...] = ()
+    """The most frequent faults: {outcome, message, count, sample} (sample: a file in faults/)."""
+    warmup: dict[str, int] = {}
+    retries: int = 0
+
+
+class Series(_Part, frozen=True, kw_only=True):
+    """Counts and levels over the measured phase, in bins of `step_s` from `start`."""
+
+    step_s: float
+    offered: tuple[int, ...]
+    sent: tuple[int, ...]
+    completed: tuple[int, ...]
+    in_flight: tuple[float, ...]
+    """Time-weighted mean number of requests in flight in each bin."""
+
+
+class RunFacts(_Part, frozen=True, kw_only=True):
+    """What ran, when, and how it ended."""
+
+    id: str
+    command: str
+    started: str
+    """RFC 3339, UTC."""
+    duration_s: float | None
+    """First send to the last event of the measured phase."""
+    end: Literal["complete", "interrupted", "aborted"]
+    seed: int
+    saturated: bool
+    notices: tuple[str, ...]
+    """What a reader has to know to read the numbers right: reuse of prompts, estimated counts, ..."""
+    files: dict[str, str]
+    """Output files by role, relative to the run folder."""
+
+
+class Report(_Part, frozen=True, kw_only=True):
+    """A run's result."""
+
+    schema_version: str = SCHEMA_VERSION
+    loadstone_version: str
+    run: RunFacts
+    certificate: Certificate
+    metrics: dict[str, MetricResult]
+    outcomes: Outcomes
+    series: Series
+    config: dict[str, Any]
+    """The resolved config tree, secrets masked."""
+    environment: dict[str, Any]
+    """host, cpu, versions, server, dataset: facts needed to repeat or compare the run."""
