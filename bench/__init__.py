@@ -1,0 +1,1 @@
+"""Measurements of loadstone itself, against bars, as ratios in one run: `python -m bench`."""
