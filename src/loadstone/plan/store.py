@@ -14,8 +14,10 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-ROW = Struct("<qqQIiiIHHI")
-"""request, due_ns, body_at, body_bytes, isl_tokens, osl_tokens, conversation, turn, phase, reserved."""
+ROW = Struct("<qqQIiiIHH20x")
+"""request, due_ns, body_at, body_bytes, isl_tokens, osl_tokens, conversation, turn, phase, padding.
+
+64 bytes divide every page, and a file grows by pages: a reader never sees half a row."""
 
 ROWS = "rows.bin"
 BODIES = "bodies.bin"
@@ -39,7 +41,6 @@ class Row(NamedTuple):
     conversation: int
     turn: int
     phase: int
-    reserved: int = 0
 
 
 class Draft(NamedTuple):
@@ -55,14 +56,14 @@ class Draft(NamedTuple):
 
 
 class Writer:
-    """Appends drafts to a plan folder; creates the folder's two files."""
+    """Appends drafts to a plan folder, after those that are there already."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._rows = (folder / ROWS).open("wb", buffering=0)
-        self._bodies = (folder / BODIES).open("wb", buffering=0)
-        self.requests = 0
-        self.body_bytes = 0
+        self._rows = (folder / ROWS).open("ab", buffering=0)
+        self._bodies = (folder / BODIES).open("ab", buffering=0)
+        self.requests = self._rows.tell() // ROW.size
+        self.body_bytes = self._bodies.tell()
 
     def append(self, drafts: Iterable[Draft]) -> int:
         """Stores `drafts` in their order and returns how many there were."""
@@ -71,7 +72,7 @@ class Writer:
             rows.append(
                 ROW.pack(
                     self.requests, draft.due_ns, self.body_bytes, len(draft.body), draft.isl_tokens,
-                    draft.osl_tokens, draft.conversation, draft.turn, draft.phase, 0,
+                    draft.osl_tokens, draft.conversation, draft.turn, draft.phase,
                 )
             )  # fmt: skip
             bodies.append(draft.body)

@@ -1,0 +1,133 @@
+"""A connection to the server: its socket, the framing of what it answers, and the flight it carries.
+
+The framer (`httptools`) calls back on the connection itself. `Streaming` also looks at body bytes, through the
+endpoint's two predicates; `Connection` looks at nothing. Neither knows the recording or the clock.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import httptools
+
+from loadstone.load.flight import Flight
+from loadstone.load.tls import Tls
+
+CONNECTING, HANDSHAKE, SENDING, READING = range(4)
+
+SMALL_READ_BYTES = 4096
+"""What a read asks for: a token or two. Python allocates this much for every read."""
+LARGE_READ_BYTES = 65536
+
+_CARRY_BYTES = 65536
+_MARK_BYTES = 64
+_LENGTH_TOLD = re.compile(rb"\r\n(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE)
+
+
+class Connection:
+    """A connection and the state of the message that is being received on it."""
+
+    __slots__ = (
+        "complete",
+        "fd",
+        "feed",
+        "flight",
+        "opening",
+        "outgoing",
+        "parser",
+        "read_ns",
+        "recvmsg",
+        "reused",
+        "sock",
+        "state",
+        "tls",
+        "want",
+    )  # fmt: skip
+
+    def __init__(self, sock: socket.socket, flight: Flight, tls: Tls | None) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.recvmsg: Callable[[int, int], tuple[bytes, list[tuple[int, int, bytes]], int, Any]] = (
+            sock.recvmsg
+        )
+        self.tls = tls
+        self.state = CONNECTING
+        self.flight: Flight | None = flight
+        self.parser: Any = httptools.HttpResponseParser(self)
+        self.feed: Callable[[bytes], None] = self.parser.feed_data
+        self.outgoing: bytes | memoryview = b""
+        self.want = SMALL_READ_BYTES
+        self.reused = False
+        self.complete = False
+        self.opening = b""
+        self.read_ns = 0
+
+    def renew(self, flight: Flight) -> None:
+        """Takes a new flight on a kept-alive connection."""
+        self.flight = flight
+        self.reused = True
+        self.complete = False
+        self.opening = b""
+
+    def on_headers_complete(self) -> None:
+        """Notes the status (of the last head: a 1xx is followed by another)."""
+        if self.flight is not None:
+            self.flight.status = self.parser.get_status_code()
+
+    def on_message_complete(self) -> None:
+        """The message ended as its framing said; a 1xx is not the answer."""
+        self.complete = self.flight is not None and self.flight.status >= 200
+
+    def keeps_alive(self) -> bool:
+        """Whether the server lets the connection be used again."""
+        return bool(self.parser.should_keep_alive())
+
+    def ends_with_close(self) -> bool:
+        """Whether the close of the connection is what ends the message: a head that tells no length."""
+        head, blank, _ = self.opening.partition(b"\r\n\r\n")
+        return bool(blank) and _LENGTH_TOLD.search(head) is None
+
+
+class Streaming(Connection):
+    """A connection that watches for the first output and for the end mark of a stream."""
+
+    __slots__ = ("begun", "carry", "ended")
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        flight: Flight,
+        tls: Tls | None,
+        begun: Callable[[bytes], bool],
+        ended: Callable[[bytes], bool],
+    ) -> None:
+        super().__init__(sock, flight, tls)
+        self.begun = begun
+        self.ended = ended
+        self.carry = b""
+
+    def renew(self, flight: Flight) -> None:
+        """Takes a new flight on a kept-alive connection."""
+        super().renew(flight)
+        self.carry = b""
+
+    def on_body(self, body: bytes) -> None:
+        """Asks the endpoint about a piece of the body, together with the unfinished line before it."""
+        flight = self.flight
+        if flight is None:
+            return
+        if self.carry:
+            body = self.carry + body
+        if not flight.begun_ns and self.begun(body):
+            flight.begun_ns = self.read_ns
+        if self.ended(body):
+            flight.ended_mark = True
+        if body.endswith(b"\n"):
+            self.carry = b""
+        else:
+            self.carry = (
+                body[-_MARK_BYTES:] if flight.begun_ns else body[body.rfind(b"\n") + 1 :][-_CARRY_BYTES:]
+            )

@@ -1,0 +1,37 @@
+"""One request in flight: the plain facts a worker notes about it, and nothing computed from them."""
+
+from __future__ import annotations
+
+from loadstone.plan.store import Row
+from loadstone.recording import END_FACTS, WireEnd
+
+
+class Flight:
+    """A request from the moment it is launched to its one end. Times are CLOCK_MONOTONIC ns, 0 for never."""
+
+    __slots__ = (
+        "begun_ns", "connect_ns", "connected_ns", "due_ns", "ended_mark", "payload", "received",
+        "retries", "row", "sent_ns", "serial", "status", "written_ns",
+    )  # fmt: skip
+
+    def __init__(self, serial: int, row: Row, due_ns: int, payload: bytes) -> None:
+        self.serial = serial
+        self.row = row
+        self.due_ns = due_ns
+        self.payload = payload
+        self.connect_ns = 0
+        self.connected_ns = 0
+        self.sent_ns = 0
+        self.written_ns = 0
+        self.begun_ns = 0
+        self.status = 0
+        self.retries = 0
+        self.received = False
+        self.ended_mark = False
+
+    def facts(self, end: WireEnd) -> bytes:
+        """The facts as `recording.END_FACTS`."""
+        return END_FACTS.pack(
+            self.row.request, self.due_ns, self.sent_ns, self.written_ns, self.connect_ns,
+            self.connected_ns, self.begun_ns, end, self.status, self.retries, self.row.phase, self.row.body_bytes,
+        )  # fmt: skip

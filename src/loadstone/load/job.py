@@ -1,0 +1,93 @@
+"""What main and a worker say to each other: JSON lines, one message a line, over the worker's stdin and stdout.
+
+The job holds the request head and with it the key; it exists in memory and in a pipe only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class TlsJob(msgspec.Struct, frozen=True, kw_only=True):
+    """How to speak TLS: the name to expect, and whether to check it."""
+
+    server_name: str
+    verify: bool
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
+    """All that a worker has to know, sent once."""
+
+    worker: int
+    workers: int
+    folder: str
+    """The run folder."""
+    board: str
+    blocks: int
+    rows_fd: int
+    """Inherited, shared description of the plan's rows: the queue of the closed loop."""
+    head: bytes
+    id_prefix: str
+    family: int
+    address: tuple[Any, ...]
+    tls: TlsJob | None
+    endpoint: str
+    streaming: bool
+    connect_timeout_ns: int
+    first_token_timeout_ns: int
+    timeout_ns: int
+    portable: bool
+
+
+class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
+    """Run one phase. Times are CLOCK_MONOTONIC ns."""
+
+    number: int
+    first_row: int
+    rows: int | None
+    """How many rows the phase has; None: as many as the time allows."""
+    start_ns: int
+    stop_ns: int | None
+    """Send nothing from then on."""
+    cut_ns: int | None
+    """Cancel what is still under way then."""
+    slots: int | None
+    """This worker's share of the slots; None: send every row when it is due."""
+
+
+class StopOrder(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
+    """Send nothing more; cancel what is under way at `cut_ns`."""
+
+    stop_ns: int
+    cut_ns: int
+
+
+class Quit(msgspec.Struct, frozen=True, kw_only=True, tag="quit"):
+    """Write everything and exit."""
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
+    """The worker has started and waits for a phase."""
+
+    kernel_stamps: bool
+
+
+class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
+    """A phase has ended in this worker: every flight has."""
+
+    number: int
+    drawn: int
+    """Rows taken and sent."""
+    flights: int
+    reads: int
+    cpu_ns: int
+    wall_ns: int
+    end_ns: int
+    starved: int
+    """How often a row was wanted that had not been composed yet."""
+
+
+Order = Job | PhaseOrder | StopOrder | Quit
+Word = Ready | PhaseDone
