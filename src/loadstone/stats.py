@@ -1,0 +1,163 @@
+"""Summaries of samples: mean, spread, percentiles, and which percentiles too few samples support.
+
+A weighted sample is one complex number, `value + weight * 1j`. numpy sorts complex numbers by their real
+part, in place, so a pool of weighted values is sorted in the 16 bytes a sample that it takes anyway; an
+`argsort` and a copy would double that. `summarise` consumes the array it is given. Knows no units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Weighted = NDArray[np.complex128]
+Number = TypeVar("Number", np.float64, np.complex128)
+
+PERCENTILES: dict[str, float] = {
+    "p1": 0.01,
+    "p5": 0.05,
+    "p10": 0.10,
+    "p25": 0.25,
+    "p50": 0.50,
+    "p75": 0.75,
+    "p90": 0.90,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+}
+"""Percentiles of every distribution, under the names they have in the report."""
+
+BEYOND = 10
+"""A percentile needs this many samples expected on its far side, or it is thin."""
+
+_BLOCK = 1 << 16
+"""Samples looked at together where a temporary array is needed."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A distribution in a few numbers.
+
+    `count` is the number of samples, for weighted ones the sum of their weights, rounded. `std` is the
+    population's: the root of the mean squared distance from the mean, nothing subtracted from the count.
+    """
+
+    count: int
+    mean: float
+    min: float
+    max: float
+    std: float
+    percentiles: dict[str, float]
+    thin: tuple[str, ...]
+
+
+def weighted(values: Floats, weights: Floats) -> Weighted:
+    """Weighted samples in the form that `summarise` takes."""
+    pairs = np.empty(len(values), np.complex128)
+    pairs.real = values
+    pairs.imag = weights
+    return pairs
+
+
+def summarise(samples: Floats | Weighted) -> Summary:
+    """The summary of at least one sample; sorts `samples` in place and overwrites weights by their sums.
+
+    Percentile q of n sorted unweighted samples is read at position q (n - 1), linearly between neighbours
+    (numpy's default, definition 7 of Hyndman and Fan, 1996). Of weighted samples it is the mean of the
+    step function "value at cumulative weight t" over q (W - 1) <= t <= q (W - 1) + 1, W being the sum of
+    the weights: with whole weights just what the unweighted definition gives when every sample is repeated
+    as often as its weight says, and defined for broken ones as well. For `thin` a weighted sample counts once:
+    the tokens of one chunk arrived together and are one observation.
+
+    Raises `ValueError` when there is no sample, or no weight above 0.
+    """
+    if len(samples) == 0:
+        raise ValueError("a summary needs at least one sample")
+    samples.sort()
+    if np.iscomplexobj(samples):
+        return _summarise_weighted(cast(Weighted, samples))
+    return _summarise_equal(cast(Floats, samples))
+
+
+def thin(count: int) -> tuple[str, ...]:
+    """Names of the percentiles that `count` samples do not support.
+
+    Percentile q is thin when fewer than `BEYOND` samples are expected beyond it, on the side that has fewer:
+    count * min(q, 1 - q) < 10. So p50 takes 20 samples, p99 takes 1,000, p99.9 takes 10,000.
+    """
+    enough = BEYOND * (1 - 1e-9)  # 1000 * (1 - 0.99) is a hair below 10 in binary
+    return tuple(name for name, q in PERCENTILES.items() if count * min(q, 1 - q) < enough)
+
+
+def _summarise_equal(values: Floats) -> Summary:
+    mean = float(values.mean())
+    variance = sum(float(np.square(block - mean).sum()) for block in _blocks(values)) / len(values)
+    return Summary(
+        count=len(values),
+        mean=mean,
+        min=float(values[0]),
+        max=float(values[-1]),
+        std=variance**0.5,
+        percentiles={name: _at(values, q) for name, q in PERCENTILES.items()},
+        thin=thin(len(values)),
+    )
+
+
+def _at(values: Floats, q: float) -> float:
+    """Sorted values read at position q (n - 1)."""
+    position = q * (len(values) - 1)
+    below = int(position)
+    above = min(below + 1, len(values) - 1)
+    low, high = float(values[below]), float(values[above])
+    return low + (high - low) * (position - below)
+
+
+def _summarise_weighted(pairs: Weighted) -> Summary:
+    values, weights = pairs.real, pairs.imag
+    total = float(weights.sum())
+    if not total > 0:
+        raise ValueError("a weighted summary needs a weight above 0")
+    mean = sum(float((block.real * block.imag).sum()) for block in _blocks(pairs)) / total
+    squares = sum(float((np.square(block.real - mean) * block.imag).sum()) for block in _blocks(pairs))
+    _accumulate(weights)
+    return Summary(
+        count=max(round(total), 1),
+        mean=mean,
+        min=float(values[0]),
+        max=float(values[-1]),
+        std=(squares / total) ** 0.5,
+        percentiles={name: _over(values, weights, q) for name, q in PERCENTILES.items()},
+        thin=thin(len(pairs)),
+    )
+
+
+def _accumulate(weights: Floats) -> None:
+    """Overwrites weights by their running sums, a block at a time: numpy would make a whole copy."""
+    before = 0.0
+    for start in range(0, len(weights), _BLOCK):
+        block = weights[start : start + _BLOCK]
+        block[:] = np.cumsum(block) + before
+        before = float(block[-1])
+
+
+def _over(values: Floats, sums: Floats, q: float) -> float:
+    """The mean of the step function over one sample's width; `sums` are the running sums of the weights."""
+    total = float(sums[-1])
+    width = min(1.0, total)
+    start = q * (total - width)
+    first = min(int(np.searchsorted(sums, start, side="right")), len(sums) - 1)
+    last = min(int(np.searchsorted(sums, start + width, side="left")), len(sums) - 1)
+    inner = np.clip(sums[first:last], start, start + width)
+    edges = np.concatenate(([start], inner, [start + width]))
+    low, high = float(values[first]), float(values[last])
+    # Added up from the lowest value, so that equal values give exactly that value.
+    return min(low + float(np.dot(values[first : last + 1] - low, np.diff(edges))) / width, high)
+
+
+def _blocks(array: NDArray[Number]) -> Iterator[NDArray[Number]]:
+    return (array[start : start + _BLOCK] for start in range(0, len(array), _BLOCK))
