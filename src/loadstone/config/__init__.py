@@ -1,0 +1,56 @@
+"""The configuration of a run: `load` makes it from file and flags, `Config` is what everything else reads.
+
+`tree` states all keys, `options` describes them, `layers` reads them, `check` holds them together, `secrets` lets
+them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
+"""
+
+from loadstone.config.check import ENGINE, check, check_goodput
+from loadstone.config.layers import KEY_VARIABLE, from_flags, load
+from loadstone.config.options import Option, leaves, options
+from loadstone.config.secrets import MASK, dump_toml, masked, masked_command
+from loadstone.config.tree import (
+    AtLeastOne,
+    Config,
+    Count,
+    CountOrZero,
+    EndpointConfig,
+    InputConfig,
+    LoadConfig,
+    NonNegative,
+    OutputConfig,
+    Positive,
+    Seed,
+    SloConfig,
+    option,
+    rare,
+)
+
+__all__ = [
+    "ENGINE",
+    "KEY_VARIABLE",
+    "MASK",
+    "AtLeastOne",
+    "Config",
+    "Count",
+    "CountOrZero",
+    "EndpointConfig",
+    "InputConfig",
+    "LoadConfig",
+    "NonNegative",
+    "Option",
+    "OutputConfig",
+    "Positive",
+    "Seed",
+    "SloConfig",
+    "check",
+    "check_goodput",
+    "dump_toml",
+    "from_flags",
+    "leaves",
+    "load",
+    "masked",
+    "masked_command",
+    "option",
+    "options",
+    "rare",
+]

@@ -1,0 +1,154 @@
+"""What a configuration must be beyond the type and range of each key: keys that fit together.
+
+One rule: a setting that would have no effect is an error, never ignored. A value that equals its default
+asks for nothing, so it is always allowed; that keeps a written `config.toml` readable again.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator
+from types import ModuleType
+from typing import Any
+
+from loadstone import registry
+from loadstone.config.options import by_path
+from loadstone.config.tree import Config
+from loadstone.errors import UsageError
+from loadstone.wire import url
+from loadstone.wire.request import parse_header
+
+ENGINE = "sim:"
+"""The address that means: start the built-in engine."""
+_OURS = {"model": "--model", "stream": "--streaming", "messages": None, "prompt": None}
+"""Request fields that are not extra, and the flag that sets them."""
+
+
+def check(config: Config) -> Config:
+    """The same configuration, when its parts fit together.
+
+    Raises `UsageError` with the first contradiction found.
+    """
+    endpoint = registry.load("endpoints", config.endpoint.type)
+    for path, why in _idle(config, endpoint):
+        raise UsageError(f"{path} = {_shown(config, path)}: {why}")
+    _check_request(config)
+    return config
+
+
+def check_goodput(config: Config, metrics: Collection[str]) -> None:
+    """Raises `UsageError` for a limit on something that is not among the names of `metrics`."""
+    for name in config.slo.goodput:
+        if name not in metrics:
+            near = difflib.get_close_matches(name, metrics, 1)
+            advice = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(metrics))}."
+            raise UsageError(f"slo.goodput.{name}: there is no such metric. {advice}")
+
+
+def _idle(config: Config, endpoint: ModuleType) -> Iterator[tuple[str, str]]:
+    """Settings without effect: the path of each, and why."""
+    rules = [*_idle_endpoint(config, endpoint), *_idle_input(config, endpoint), *_idle_load(config)]
+    rules.append(("output.force", config.output.folder is None, "has no effect without --artifact-dir."))
+    for path, idle, why in rules:
+        if idle and _value(config, path) != by_path()[path].default:
+            yield path, why
+
+
+Rule = tuple[str, bool, str]
+
+
+def _idle_endpoint(config: Config, endpoint: ModuleType) -> list[Rule]:
+    here, kind = config.endpoint, config.endpoint.type
+    unstreamed = "has no effect without --streaming."
+    return [
+        ("endpoint.streaming", not endpoint.STREAMS, f"endpoint {kind} has no streams; leave it out."),
+        ("endpoint.usage_per_chunk", not here.streaming, unstreamed),
+        ("endpoint.first_token_timeout_s", not here.streaming, unstreamed),
+        (
+            "endpoint.first_token_timeout_s",
+            here.first_token_timeout_s >= here.timeout_s,
+            f"is never reached before endpoint.timeout_s = {here.timeout_s:g}; make it shorter.",
+        ),
+        (
+            "endpoint.legacy_max_tokens",
+            kind != "chat",
+            f"endpoint {kind} sends max_tokens anyway; it is for --endpoint-type chat.",
+        ),
+        (
+            "endpoint.insecure",
+            not here.url.lower().startswith("https:"),
+            "has no effect without TLS; give --url https://... or leave it out.",
+        ),
+    ]
+
+
+def _idle_input(config: Config, endpoint: ModuleType) -> list[Rule]:
+    here, kind = config.input, config.endpoint.type
+    return [
+        ("input.osl_stddev", here.osl_mean is None, "has no effect without a mean; set --osl."),
+        (
+            "input.token_ids",
+            not endpoint.TOKEN_IDS,
+            f"endpoint {kind} takes no token ids; use --endpoint-type completions.",
+        ),
+        (
+            "input.token_ids",
+            here.tokenizer == "none",
+            "needs a tokenizer; leave out --tokenizer none.",
+        ),
+        (
+            "input.isl_includes_template",
+            kind != "chat",
+            f"endpoint {kind} has no chat template; leave it out.",
+        ),
+    ]
+
+
+def _idle_load(config: Config) -> list[Rule]:
+    here = config.load
+    no_rate = "has no effect in a closed loop; set --request-rate or leave it out."
+    return [
+        ("load.arrival_pattern", here.request_rate is None, no_rate),
+        ("load.arrival_smoothness", here.request_rate is None, no_rate),
+        (
+            "load.arrival_smoothness",
+            here.arrival_pattern not in (None, "gamma"),
+            f"has no effect on {here.arrival_pattern} arrivals; set --arrival-pattern gamma or leave it out.",
+        ),
+        (
+            "load.grace_s",
+            here.duration_s is None,
+            "has no effect without --benchmark-duration; all answers are awaited anyway.",
+        ),
+    ]
+
+
+def _check_request(config: Config) -> None:
+    """The address, the headers and the extra fields make a request."""
+    here = config.endpoint
+    if not here.url.startswith(ENGINE):
+        url.parse(here.url)
+    names = [parse_header(header)[0].lower() for header in here.headers]
+    if here.api_key is not None and "authorization" in names:
+        raise UsageError("endpoint.headers: Authorization is set by the API key too; give one of them.")
+    if here.api_key is not None and not _sendable(here.api_key):
+        raise UsageError("endpoint.api_key: is empty or holds a space, line break or other sign no key has.")
+    for name in here.extra_inputs.keys() & _OURS.keys():
+        advice = f"use {_OURS[name]}." if _OURS[name] else "the prompts are made by loadstone."
+        raise UsageError(f"endpoint.extra_inputs.{name}: is not an extra field; {advice}")
+
+
+def _sendable(key: str) -> bool:
+    return bool(key) and key.isascii() and key.isprintable() and " " not in key
+
+
+def _value(config: Config, path: str) -> Any:
+    section, _, name = path.partition(".")
+    return getattr(getattr(config, section), name)
+
+
+def _shown(config: Config, path: str) -> str:
+    value = _value(config, path)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,70 @@
+"""The tree as documents: a table of all keys for people, a JSON schema for editors.
+
+Pure text; `make docs` writes it and a test holds that it is current.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from loadstone.config.options import Option, options
+from loadstone.config.tree import Config
+
+_HEAD = """\
+# Configuration
+
+Every setting of `loadstone profile` has a key and a flag. This table is made from the code (`make docs`).
+
+- A file (`-f bench.toml`, also `.yaml`) holds keys in sections; flags go over the file, the file over the
+  defaults. Tables such as `endpoint.extra_inputs` are merged name by name, lists are replaced.
+- `--set KEY=VALUE` reaches every key, also one name of a table: `--set endpoint.extra_inputs.top_k=5`. The
+  value is JSON where it is JSON, else text.
+- A switch has a flag for both ways: `--streaming`, `--no-streaming`.
+- An unknown key or flag, a value out of range, and a setting that has no effect on the run are errors
+  (exit code 2); nothing is started.
+- The API key is best given in `LOADSTONE_API_KEY`. Secrets are masked in everything that is written.
+- `config.schema.json` beside this file is the JSON schema of the config file, for editors.
+
+```toml
+[endpoint]
+url = "localhost:8000"
+streaming = true
+extra_inputs = { ignore_eos = true }
+
+[input]
+isl_mean = 512
+osl_mean = 128
+
+[load]
+request_rate = 10
+request_count = 200
+```
+
+Shell completion: `eval "$(_LOADSTONE_COMPLETE=bash_source loadstone)"` (or `zsh_source`, `fish_source`).
+"""
+
+
+def table() -> str:
+    """`docs/configuration.md`."""
+    groups: dict[str, list[str]] = {}
+    for option in options():
+        groups.setdefault(option.group, []).append(_row(option))
+    head = "| key | flags | value | default | meaning |\n|---|---|---|---|---|\n"
+    parts = [f"\n## {group}\n\n{head}{''.join(rows)}" for group, rows in groups.items()]
+    return _HEAD + "".join(parts)
+
+
+def _row(option: Option) -> str:
+    flags = " ".join(f"`{flag}`" for flag in option.flags)
+    default = f"`{msgspec.json.encode(option.default).decode()}`" if option.default is not None else ""
+    cells = [f"`{option.path}`", flags, option.expects, default, option.help.replace("<", "&lt;")]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+def schema() -> str:
+    """`docs/config.schema.json`."""
+    tree: dict[str, Any] = msgspec.json.schema(Config)
+    text = msgspec.json.format(msgspec.json.encode(tree, order="sorted"), indent=2)
+    return text.decode() + "\n"

@@ -1,0 +1,299 @@
+"""The one typed tree behind the config file, the flags, the docs table and the JSON schema.
+
+Every leaf is a field with a type, a default and an `option(...)` or `rare(...)`: its flags and help. A file's keys are
+the paths of this tree (`load.concurrency = 8`). To add a setting, add a field: flag, file key, checks of
+type and range, help, docs and schema follow. Knows no values but the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from loadstone.config import values
+
+
+def option(
+    flags: str,
+    help: str,
+    *,
+    group: str | None = None,
+    form: str | None = None,
+    hint: str = "",
+    secret: bool = False,
+    parts: str | None = None,
+    read: Callable[[Sequence[str]], Any] | None = None,
+    rare: bool = False,
+) -> msgspec.Meta:
+    """Describes one leaf. `flags` are separated by spaces; the first is the name shown.
+
+    `group` is its heading in help (None: its section's title); `form` stands for the value in help; `hint` is what to do when the value is refused; `secret` keeps the
+    value out of messages; `parts` names the kind of registry part to choose from; `read` turns the texts
+    given on the command line into a value; `rare` keeps it out of `--help` (`--help-all` has it).
+    """
+    extra = {
+        "flags": tuple(flags.split()),
+        "group": group,
+        "form": form,
+        "hint": hint,
+        "secret": secret,
+        "parts": parts,
+        "read": read,
+        "rare": rare,
+    }
+    return msgspec.Meta(description=help, extra=extra)
+
+
+def rare(flags: str, help: str, **more: Any) -> msgspec.Meta:
+    """An `option` that few need."""
+    return option(flags, help, rare=True, **more)
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A branch of the tree."""
+
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+AtLeastOne = Annotated[float, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+CountOrZero = Annotated[int, msgspec.Meta(ge=0)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class EndpointConfig(Section, frozen=True, kw_only=True):
+    """The server under test and how it is spoken to."""
+
+    url: Annotated[
+        str,
+        option(
+            "--url -u --base-url",
+            "Server address; scheme and /v1 may be left out. sim: starts the built-in engine.",
+            form="URL",
+        ),
+    ] = "localhost:8000"
+    model: Annotated[
+        str | None,
+        option(
+            "--model -m --model-names", "Model name; default: the first one the server lists.", form="NAME"
+        ),
+    ] = None
+    type: Annotated[str, option("--endpoint-type", "API shape.", parts="endpoints")] = "chat"
+    path: Annotated[
+        str | None,
+        rare("--endpoint --custom-endpoint", "Path instead of the endpoint type's own.", form="PATH"),
+    ] = None
+    streaming: Annotated[bool, option("--streaming", "Ask for a stream; needed for TTFT and ITL.")] = False
+    api_key: Annotated[
+        str | None,
+        option(
+            "--api-key",
+            "Sent as a bearer token, never stored. Better: the variable LOADSTONE_API_KEY.",
+            form="KEY",
+            secret=True,
+        ),
+    ] = None
+    headers: Annotated[
+        tuple[str, ...],
+        option("--header -H", "Extra request header; repeatable.", form="NAME:VALUE", secret=True),
+    ] = ()
+    extra_inputs: Annotated[
+        dict[str, Any],
+        option(
+            "--extra-inputs",
+            "Extra request field, its value read as JSON (ignore_eos:true), or a JSON object of them; repeatable.",
+            form="NAME:VALUE",
+            read=values.fields,
+        ),
+    ] = {}
+    legacy_max_tokens: Annotated[
+        bool, rare("--use-legacy-max-tokens", "chat: send max_tokens instead of max_completion_tokens.")
+    ] = False
+    usage_per_chunk: Annotated[
+        bool, rare("--per-chunk-usage", "Ask for running token counts in every chunk (vLLM, SGLang).")
+    ] = False
+    insecure: Annotated[bool, rare("--insecure", "Accept any TLS certificate.")] = False
+    connect_timeout_s: Annotated[
+        Positive, rare("--connect-timeout-seconds", "Limit for TCP and TLS together.")
+    ] = 10.0
+    first_token_timeout_s: Annotated[
+        Positive, rare("--first-token-timeout-seconds", "Limit from send to the first output token.")
+    ] = 600.0
+    timeout_s: Annotated[
+        Positive, option("--request-timeout-seconds", "Limit from send to the end of the answer.")
+    ] = 1800.0
+
+
+class InputConfig(Section, frozen=True, kw_only=True):
+    """What is asked: lengths of prompts and answers."""
+
+    isl_mean: Annotated[
+        AtLeastOne,
+        option(
+            "--isl --synthetic-input-tokens-mean --isl-mean --prompt-input-tokens-mean --input-len",
+            "Mean prompt length, tokens.",
+        ),
+    ] = 550.0
+    isl_stddev: Annotated[
+        NonNegative,
+        option(
+            "--isl-stddev --synthetic-input-tokens-stddev --prompt-input-tokens-stddev",
+            "Its standard deviation (normal, cut at 1).",
+        ),
+    ] = 0.0
+    osl_mean: Annotated[
+        AtLeastOne | None,
+        option(
+            "--osl --output-tokens-mean --osl-mean --prompt-output-tokens-mean --output-len",
+            "Mean output length asked for, tokens; default: the server's own limit.",
+        ),
+    ] = None
+    osl_stddev: Annotated[
+        NonNegative,
+        option(
+            "--osl-stddev --output-tokens-stddev --prompt-output-tokens-stddev",
+            "Its standard deviation (normal, cut at 1).",
+        ),
+    ] = 0.0
+    isl_includes_template: Annotated[
+        bool,
+        rare(
+            "--isl-includes-template",
+            "Take the chat template's tokens, measured by the preflight, off the prompt length.",
+        ),
+    ] = False
+    entries: Annotated[
+        Count | None,
+        rare(
+            "--num-dataset-entries",
+            "Number of different prompts, reused in turn; default: every request has its own.",
+        ),
+    ] = None
+    token_ids: Annotated[bool, rare("--prompt-token-ids", "completions: send prompts as token ids.")] = False
+    seed: Annotated[
+        Seed | None,
+        option(
+            "--random-seed --seed", "The same seed gives the same requests; default: a fresh one, printed."
+        ),
+    ] = None
+    tokenizer: Annotated[
+        str,
+        option(
+            "--tokenizer",
+            "builtin, a local tokenizer.json or its folder, or none (lengths approximate).",
+            form="NAME",
+        ),
+    ] = "builtin"
+
+
+class LoadConfig(Section, frozen=True, kw_only=True):
+    """The shape of the load and when it stops."""
+
+    concurrency: Annotated[
+        Count | None,
+        option(
+            "--concurrency --max-concurrency",
+            "Requests in flight at most; 1 when no rate is given. With a rate: a cap; the wait for a slot is counted.",
+        ),
+    ] = None
+    request_rate: Annotated[
+        Positive | None,
+        option(
+            "--request-rate",
+            "Requests per second, whatever the server does (open loop).",
+            hint="For a closed loop set --concurrency; to send everything at once, as high as --request-count.",
+        ),
+    ] = None
+    arrival_pattern: Annotated[
+        Literal["constant", "poisson", "gamma"] | None,
+        option(
+            "--arrival-pattern --request-rate-mode",
+            "Gaps between arrivals; default: poisson, or gamma when a smoothness is given.",
+        ),
+    ] = None
+    arrival_smoothness: Annotated[
+        Positive | None,
+        option(
+            "--arrival-smoothness --burstiness --vllm-burstiness",
+            "Shape of gamma gaps: below 1 bursty, 1 is poisson, above 1 even.",
+        ),
+    ] = None
+    request_count: Annotated[
+        Count | None,
+        option(
+            "--request-count --num-requests",
+            "Requests to send; max(50, 2 x concurrency) when nothing else stops the run.",
+        ),
+    ] = None
+    duration_s: Annotated[
+        Positive | None, option("--benchmark-duration --duration", "Send for this long.")
+    ] = None
+    grace_s: Annotated[
+        NonNegative | None,
+        rare(
+            "--benchmark-grace-period",
+            "After the duration, wait this long for answers under way; default: 30.",
+        ),
+    ] = None
+    warmup_request_count: Annotated[
+        CountOrZero,
+        option(
+            "--warmup-request-count --num-warmups",
+            "Requests sent before the measurement, in the same shape of load.",
+        ),
+    ] = 0
+    workers: Annotated[
+        Count | None,
+        rare("--workers --workers-max", "Load-generating processes; default: by cores and concurrency."),
+    ] = None
+
+
+class SloConfig(Section, frozen=True, kw_only=True):
+    """Objectives one request has to meet."""
+
+    goodput: Annotated[
+        dict[str, NonNegative],
+        option(
+            "--goodput",
+            'Limits in the units of the summary: "time_to_first_token:200 inter_token_latency:20".',
+            form='"METRIC:VALUE ..."',
+            read=values.limits,
+        ),
+    ] = {}
+
+
+class OutputConfig(Section, frozen=True, kw_only=True):
+    """Where results go and what is kept."""
+
+    folder: Annotated[
+        str | None,
+        option(
+            "--artifact-dir --output-artifact-dir",
+            "Run folder; default: artifacts/<model>-<endpoint>-<load>-<time>.",
+            form="FOLDER",
+        ),
+    ] = None
+    force: Annotated[bool, option("--force", "Replace an earlier run in that folder.")] = False
+    keep: Annotated[Literal["faults", "all", "none"], rare("--keep", "Whose raw response bytes to keep.")] = (
+        "faults"
+    )
+    inputs_json: Annotated[bool, rare("--inputs-json", "Write every request body to inputs.json.")] = True
+    ui: Annotated[
+        Literal["simple", "none"] | None,
+        option("--ui --ui-type", "Progress on stderr; default: simple in a terminal, else plain lines."),
+    ] = None
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], rare("--log-level", "Detail of loadstone.log.")
+    ] = "info"
+
+
+class Config(Section, frozen=True, kw_only=True):
+    """A run, whole."""
+
+    endpoint: Annotated[EndpointConfig, msgspec.Meta(title="Endpoint")] = EndpointConfig()
+    input: Annotated[InputConfig, msgspec.Meta(title="Input")] = InputConfig()
+    load: Annotated[LoadConfig, msgspec.Meta(title="Load")] = LoadConfig()
+    slo: Annotated[SloConfig, msgspec.Meta(title="Objectives")] = SloConfig()
+    output: Annotated[OutputConfig, msgspec.Meta(title="Output")] = OutputConfig()

@@ -1,0 +1,64 @@
+"""What the texts after a flag mean. Pure; a `ValueError` says what the text must be.
+
+One rule: a value is JSON where it is JSON, else text, so `128`, `true`, `null` and `{"a": 1}` keep their types.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+
+def json_or_text(text: str) -> Any:
+    """The JSON value that `text` spells, else `text` itself."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def fields(texts: Sequence[str]) -> dict[str, Any]:
+    """Request fields: every text is `NAME:JSON`, or one JSON object. A later name replaces an earlier one."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        found.update(_object(text) if text.lstrip().startswith("{") else [_field(text)])
+    return found
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json_or_text(text)
+    if isinstance(value, dict):
+        return value
+    raise ValueError("looks like a JSON object but is not valid JSON; check quotes and commas.")
+
+
+def _field(text: str) -> tuple[str, Any]:
+    name, colon, value = text.partition(":")
+    if colon and name.strip():
+        return name.strip(), json_or_text(value.strip())
+    raise ValueError("must be NAME:VALUE or a JSON object, such as min_tokens:128.")
+
+
+def limits(texts: Sequence[str]) -> dict[str, Any]:
+    """Limits by metric, `METRIC:VALUE` separated by spaces, such as `time_to_first_token:200`."""
+    found: dict[str, Any] = {}
+    for word in " ".join(texts).split():
+        name, _, value = word.partition(":")
+        if not name or not isinstance(json_or_text(value), int | float):
+            raise ValueError('must be "METRIC:NUMBER ...", such as "time_to_first_token:200".')
+        found[name] = json_or_text(value)
+    return found
+
+
+def is_json(value: Any) -> bool:
+    """Whether JSON can carry `value` as it is: no dates (YAML and TOML know them), no infinity."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and is_json(item) for name, item in value.items())
+    if isinstance(value, list):
+        return all(map(is_json, value))
+    return (
+        value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    )
