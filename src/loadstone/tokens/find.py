@@ -8,7 +8,7 @@ vocabulary, so the outcome is kept (`cache`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -28,54 +28,67 @@ TRIAL_SEED = 1
 TRIAL_TOKENS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 144)
 TRIALS_PER_LENGTH = 20
 
-_candidate = re.compile("[Ġ▁]?([a-z]{2,})").fullmatch
+_spelling = re.compile("[Ġ▁]?([a-z]{2,})").fullmatch
 """Ġ marks a leading space in byte-level BPE vocabularies, ▁ in those of sentencepiece."""
 
 
 def find(engine: Tokenizer) -> Words:
     """The words of `engine`'s vocabulary, with a flaw if prompts made of them miss their lengths."""
-    words = _pick(engine, list(islice(_candidates(engine), MOST)))
-    if min(len(words.first), len(words.rest)) < FEWEST:
+    rest = dict(_added(engine, "the ", list(islice(_candidates(engine), MOST)), alone="the"))
+    first = _first(engine, list(rest))
+    if min(len(first), len(rest)) < FEWEST:
         return common(
-            f"only {len(words.first)} words are single tokens at the start of a text and "
-            f"{len(words.rest)} after a space, so everyday words are used, one counted as one token."
+            f"only {len(first)} words are single tokens at the start of a text and {len(rest)} after "
+            "a space, so everyday words are used, one counted as one token."
         )
+    words = Words(
+        first=tuple(first),
+        first_ids=tuple(first.values()),
+        rest=tuple(rest),
+        rest_ids=tuple(rest.values()),
+    )
     return _tried(engine, words)
 
 
 def _candidates(engine: Tokenizer) -> Iterator[str]:
     """Lowercase ASCII words among the tokens, each once, in the order of their ids."""
     seen = set()
-    for token in map(engine.id_to_token, range(engine.get_vocab_size(with_added_tokens=False))):
-        match = _candidate(token or "")
-        if match and match[1] not in seen:
-            seen.add(match[1])
-            yield match[1]
+    for number in range(engine.get_vocab_size(with_added_tokens=False)):
+        word = _word(engine, number)
+        if word and word not in seen:
+            seen.add(word)
+            yield word
 
 
-def _pick(engine: Tokenizer, candidates: Sequence[str]) -> Words:
-    rest = dict(_added(engine, "the ", candidates, lead="the"))
-    start = dict(_added(engine, "", rest))
-    # Chat templates often put a newline before the content. A byte-level BPE does not mind; in a
-    # sentencepiece vocabulary a word after a newline is another token than at the start of a text.
-    line = dict(_added(engine, "the\n", start))
-    first = line if len(line) >= FEWEST else start
-    return Words(
-        first=tuple(first),
-        first_ids=tuple(start[word] for word in first),
-        rest=tuple(rest),
-        rest_ids=tuple(rest.values()),
-    )
+def _word(engine: Tokenizer, number: int) -> str | None:
+    """The word that token `number` spells, with or without a leading space; None for other tokens."""
+    match = _spelling(engine.id_to_token(number) or "")
+    return match[1] if match else None
+
+
+def _first(engine: Tokenizer, words: Sequence[str]) -> dict[str, int]:
+    """Those of `words` that may begin a prompt, with their ids at the start of a text.
+
+    Chat templates often put a newline before the content. A byte-level BPE does not mind; in a
+    sentencepiece vocabulary a word after a newline is another token than at the start of a text. So
+    words that are one token in both places are preferred.
+    """
+    start = dict(_added(engine, "", words))
+    line = [word for word, _ in _added(engine, "the\n", list(start))]
+    return {word: start[word] for word in line} if len(line) >= FEWEST else start
 
 
 def _added(
-    engine: Tokenizer, before: str, words: Iterable[str], lead: str | None = None
+    engine: Tokenizer, before: str, words: Sequence[str], alone: str | None = None
 ) -> Iterator[tuple[str, int]]:
-    """Those of `words` that are exactly one token more than `lead` when put behind `before`, with its id."""
-    words = list(words)
-    expected = len(encode(engine, [before if lead is None else lead])[0]) + 1
+    """Those of `words` that, put behind `before`, add exactly their own token to it, with its id.
+
+    `alone` is spelled instead of `before` where nothing follows (a space at the end of a text is a
+    token of its own).
+    """
+    (lead,) = encode(engine, [before if alone is None else alone])
     for word, ids in zip(words, encode(engine, [before + word for word in words]), strict=True):
-        if len(ids) == expected:
+        if len(ids) == len(lead) + 1 and _word(engine, ids[-1]) == word:
             yield word, ids[-1]
 
 
@@ -97,5 +110,5 @@ def _tried(engine: Tokenizer, words: Words) -> Words:
     return structs.replace(
         words,
         flaw=f"{wrong} of {len(asks)} trial prompts came out as other tokens than meant; "
-        "the tokenizer joins words across spaces.",
+        "the tokenizer seems to join words across spaces.",
     )
