@@ -1,0 +1,125 @@
+"""The numbers of the summary as lines of text: a table of distributions, and the rates beside each other.
+
+Columns are as wide as what stands in them, and as many as the width has room for, in the order of `CHOICE`.
+Knows metrics by their names alone; a metric the report does not hold is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from loadstone.export._figures import figures
+from loadstone.report import MetricResult
+from loadstone.terminal import left, printable, right
+
+Metrics = Mapping[str, MetricResult]
+
+DISTRIBUTIONS = (
+    "time_to_first_token",
+    "time_to_first_output_token",
+    "inter_token_latency",
+    "time_per_output_token",
+    "request_latency",
+    "input_sequence_length",
+    "output_sequence_length",
+)
+RATES = (
+    "output_token_throughput",
+    "request_throughput",
+    "total_token_throughput",
+    "request_goodput",
+    "output_token_throughput_per_user",
+    "token_goodput",
+    "concurrency",
+    "goodput_attainment",
+)
+
+ORDER = ("min", "mean", "std", "p1", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9", "max")
+CHOICE = ("p50", "p99", "mean", "p90", "max", "p99_9", "min", "p95", "std", "p75", "p25", "p1")
+"""Which statistics come first when there is not room for all."""
+
+SHORT = {
+    "time_to_first_token": "TTFT",
+    "time_to_first_output_token": "TTFT, answer",
+    "inter_token_latency": "ITL",
+    "time_per_output_token": "TPOT",
+    "request_latency": "latency",
+    "input_sequence_length": "ISL",
+    "output_sequence_length": "OSL",
+}
+NARROW = 72
+THIN = "~"
+
+
+def label(name: str) -> str:
+    """A metric's name in words."""
+    return name.replace("_", " ")
+
+
+def rows_shown(metrics: Metrics) -> list[str]:
+    """The distributions of `metrics` that are worth a row.
+
+    The first output token is one only where it differs from the first token: where the server thought.
+    """
+    rows = [name for name in DISTRIBUTIONS if name in metrics]
+    first, answer = metrics.get("time_to_first_token"), metrics.get("time_to_first_output_token")
+    if first and answer and (first.p50, first.p99, first.count) == (answer.p50, answer.p99, answer.count):
+        rows.remove("time_to_first_output_token")
+    return rows
+
+
+def distributions(metrics: Metrics, width: int) -> list[str]:
+    """The table of distributions, a header and one line a metric; nothing when no metric has a number."""
+    rows = rows_shown(metrics)
+    if not any(metrics[name].count for name in rows):
+        return []
+    names = [SHORT.get(name, label(name)) if width < NARROW else label(name) for name in rows]
+    units = [printable(metrics[name].unit) for name in rows]
+    fixed = [_column(["", *names], left), _column(["", *units], left)]
+    columns = {stat: _column(_cells(metrics, rows, stat), right) for stat in ORDER}
+    chosen = _that_fit(columns, width - sum(len(column[0]) for column in fixed) - 1)
+    shown = [*fixed, *(columns[stat] for stat in ORDER if stat in chosen)]
+    return [" ".join(line).rstrip() for line in zip(*shown, strict=True)]
+
+
+def _cells(metrics: Metrics, rows: Sequence[str], stat: str) -> list[str]:
+    results = [metrics[name] for name in rows]
+    marks = [THIN if stat in result.thin else " " for result in results]
+    numbers = [figures(getattr(result, stat)) for result in results]
+    return [stat.replace("_", ".") + " ", *map(str.__add__, numbers, marks)]
+
+
+def _column(cells: list[str], align: Callable[[str, int], str]) -> list[str]:
+    width = max(map(cell_len, cells))
+    return [align(cell, width) for cell in cells]
+
+
+def _that_fit(columns: Mapping[str, list[str]], width: int) -> set[str]:
+    """The longest run of `CHOICE` that stands in `width` cells, a space before each; at least one."""
+    chosen: set[str] = set()
+    for stat in CHOICE:
+        width -= len(columns[stat][0]) + 1
+        if width < 0 and chosen:
+            break
+        chosen.add(stat)
+    return chosen
+
+
+def rates(metrics: Metrics, width: int) -> list[str]:
+    """The metrics that are one number each, in two columns where there is room."""
+    names = [name for name in RATES if name in metrics and metrics[name].mean is not None]
+    if not names:
+        return []
+    labels = _column([label(name) for name in names], left)
+    numbers = _column([figures(metrics[name].mean) for name in names], right)
+    units = [printable(metrics[name].unit) for name in names]
+    entries = _column(list(map("{}  {} {}".format, labels, numbers, units)), left)
+    abreast = 2 if 2 * len(entries[0]) + 4 <= width else 1
+    return ["    ".join(entries[at : at + abreast]).rstrip() for at in range(0, len(entries), abreast)]
+
+
+def thin_shown(metrics: Metrics) -> bool:
+    """Whether some percentile of a row shown has too few samples."""
+    return any(metrics[name].thin for name in rows_shown(metrics))

@@ -1,0 +1,184 @@
+"""The summary of a run on one screen, and `summary.txt`, the same without colour.
+
+In the order in which a reader needs it: can it be believed, what ran, the numbers, what failed, what one has
+to know to read the numbers right, and last the command to run it again and where the files are.
+Colour is for verdicts alone. Nothing from the server or the user is printed raw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from loadstone.export import replacing
+from loadstone.export._figures import counted, figures
+from loadstone.export._tables import RATES, THIN, distributions, label, rates, rows_shown, thin_shown
+from loadstone.read.outcome import SUCCESSES
+from loadstone.report import Check, Report
+from loadstone.terminal import escaped, fit, paint, printable, wrap
+
+ROLE = "summary"
+FILE = "summary.txt"
+WIDTH = 100
+COLORS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
+SEVERITY = ("INVALID", "DEGRADED")
+MOST_CHECKS = 3
+MOST_FAULTS = 3
+MOST_REMARKS = 6
+INDENT = " " * len("files  ")
+
+
+def wanted(report: Report) -> bool:
+    """Always."""
+    return True
+
+
+def write(report: Report, folder: Path) -> None:
+    """Writes `summary.txt`."""
+    with replacing(folder / FILE) as file:
+        file.write(render(report, width=WIDTH, color=False, folder=folder).encode())
+
+
+def render(report: Report, *, width: int, color: bool, folder: Path | None = None) -> str:
+    """The summary, every line at most `width` cells except the command, which is never broken.
+
+    `folder` is where the files of `report.run.files` lie, as the reader should type it.
+    """
+    sections = (
+        verdict(report, width, color),
+        headline(report, width),
+        distributions(report.metrics, width),
+        rates(report.metrics, width),
+        failures(report, width),
+        remarks(report, width),
+        ending(report, width, folder),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def verdict(report: Report, width: int, color: bool) -> list[str]:
+    """The certificate, what led to it and what to do; and whether the server was saturated."""
+    word = report.certificate.verdict
+    lines = _titled(word, report.certificate.headline, width)
+    lines[0] = lines[0].replace(word, paint(word, COLORS[word], color), 1)
+    for check in _troubles(report.certificate.checks)[:MOST_CHECKS]:
+        lines += wrap(
+            _without(report.certificate.headline, check.finding) + printable(check.advice), width, "  ", "  "
+        )
+    if report.run.saturated:
+        saturated = _titled("SATURATED", SATURATED, width)
+        saturated[0] = saturated[0].replace("SATURATED", paint("SATURATED", "yellow", color), 1)
+        lines += saturated
+    return lines
+
+
+SATURATED = (
+    "The server completed fewer requests a second than it was offered: its limit is the rate completed, "
+    "and latencies grow with the length of the run."
+)
+
+
+def _titled(word: str, text: str, width: int) -> list[str]:
+    return wrap(f"{word}: {printable(text)}" if text else word, width, "  ")
+
+
+def _troubles(checks: Iterable[Check]) -> list[Check]:
+    wrong = [check for check in checks if check.verdict in SEVERITY]
+    return sorted(wrong, key=lambda check: SEVERITY.index(check.verdict))
+
+
+def _without(said: str, finding: str) -> str:
+    return "" if finding in said else printable(finding) + " "
+
+
+def headline(report: Report, width: int) -> list[str]:
+    """What ran against what, how it ended, and how long it took."""
+    endpoint, run = report.config.get("endpoint", {}), report.run
+    api = f"{endpoint.get('type')}, streaming" if endpoint.get("streaming") else endpoint.get("type")
+    what = _joined(endpoint.get("model"), api, load_shape(report.config), endpoint.get("url"))
+    lasted = f"{figures(run.duration_s)} s" if run.duration_s else None
+    end = None if run.end == "complete" else f"{run.end} before its end"
+    how = _joined(_counts(report), end, lasted, f"seed {run.seed}")
+    return [*wrap(what, width, "  "), *wrap(how, width, "  ")]
+
+
+def _joined(*parts: str | None) -> str:
+    return " · ".join(printable(part) for part in parts if part)
+
+
+def _counts(report: Report) -> str:
+    failed = sum(_failed(report).values())
+    good = sum(report.outcomes.counts.get(name, 0) for name in SUCCESSES)
+    planned = counted(report.outcomes.planned, "request")
+    return f"{planned}: {good:,} ok" + (f", {failed:,} failed" if failed else "")
+
+
+def _failed(report: Report) -> dict[str, int]:
+    counts = report.outcomes.counts.items()
+    return {name: count for name, count in counts if count and name not in SUCCESSES}
+
+
+def load_shape(config: Mapping[str, Any]) -> str:
+    """The load in a few words: `concurrency 8`, `poisson 10 requests/s, at most 64 in flight`."""
+    load = config.get("load", {})
+    slots, rate = load.get("concurrency"), load.get("request_rate")
+    if rate is None:
+        return f"concurrency {slots or 1}"
+    pattern = load.get("arrival_pattern") or "poisson"
+    shape = f" (shape {load['arrival_smoothness']:g})" if load.get("arrival_smoothness") else ""
+    return f"{pattern}{shape} {rate:g} requests/s" + (f", at most {slots} in flight" if slots else "")
+
+
+def failures(report: Report, width: int) -> list[str]:
+    """How many failed in which way, and the most frequent faults in the server's words."""
+    failed = _failed(report)
+    if not failed:
+        return []
+    kinds = ", ".join(
+        f"{name} {count:,}" for name, count in sorted(failed.items(), key=lambda kind: -kind[1])
+    )
+    total = f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} failed: {kinds}"
+    faults = [fit(_fault(fault), width) for fault in report.outcomes.faults[:MOST_FAULTS]]
+    return [*wrap(total, width, "  "), *faults]
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    sample = f" ({fault['sample']})" if fault.get("sample") else ""
+    return "  " + printable(f"{fault['count']:,} x {fault['outcome']}{sample}: {fault['message']}")
+
+
+def remarks(report: Report, width: int) -> list[str]:
+    """What a reader has to know to read the numbers right, the most important first."""
+    checks = [
+        f"{check.finding} {check.advice}" for check in report.certificate.checks if check.verdict == "NOTE"
+    ]
+    said = [*_about_metrics(report, "reason"), *report.run.notices, *_about_metrics(report, "note"), *checks]
+    shown = [line for text in said[:MOST_REMARKS] for line in wrap(f"- {printable(text)}", width, "  ")]
+    if thin_shown(report.metrics):
+        shown.append(f"{THIN} too few samples for this percentile")
+    if len(said) > MOST_REMARKS:
+        shown.append(f"- and {len(said) - MOST_REMARKS} more in report.json")
+    return shown
+
+
+def _about_metrics(report: Report, field: str) -> list[str]:
+    """Each different `reason` or `note` of the metrics shown, once, after the names it holds for."""
+    names = [*rows_shown(report.metrics), *(name for name in RATES if name in report.metrics)]
+    texts: dict[str, list[str]] = {}
+    for name in names:
+        if text := getattr(report.metrics[name], field):
+            texts.setdefault(text, []).append(label(name))
+    return [f"{_several(about)}: {text}" for text, about in texts.items()]
+
+
+def _several(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
+
+
+def ending(report: Report, width: int, folder: Path | None) -> list[str]:
+    """The command to run it again, on one line, and where the files are."""
+    lines = [escaped(report.run.command)]
+    if folder:
+        lines.append(f"files  {escaped(str(folder))}/")
+    return lines + wrap(" ".join(report.run.files.values()), width, INDENT, INDENT)

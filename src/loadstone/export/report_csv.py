@@ -1,0 +1,55 @@
+"""`report.csv`: every number of the report as one row of a tidy table: metric, unit, stat, value.
+
+`value` is always a number, so any reader takes the column as one. The stat `count` has the unit
+`samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
+reason is in `report.json`. Numbers are written in full, in the shortest form that reads back the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from loadstone.export import replacing
+from loadstone.report import MetricResult, Report
+
+ROLE = "table"
+FILE = "report.csv"
+HEADER = ("metric", "unit", "stat", "value")
+STATS = ("mean", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+"""A text cell that begins with one of these is run as a formula by spreadsheets."""
+
+Line = tuple[str, str, str, str]
+
+
+def wanted(report: Report) -> bool:
+    """Always."""
+    return True
+
+
+def write(report: Report, folder: Path) -> None:
+    """Writes `report.csv`."""
+    text = io.StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(HEADER)
+    for name, result in report.metrics.items():
+        table.writerows(lines(name, result))
+    with replacing(folder / FILE) as file:
+        file.write(text.getvalue().encode())
+
+
+def lines(name: str, result: MetricResult) -> Iterator[Line]:
+    """The rows of one metric."""
+    metric, unit = cell(name), cell(result.unit)
+    yield metric, "samples", "count", str(result.count)
+    known = [(stat, getattr(result, stat)) for stat in STATS if getattr(result, stat) is not None]
+    for stat, value in known or [("mean", None)]:
+        yield metric, unit, stat, "" if value is None else repr(value)
+
+
+def cell(text: str) -> str:
+    """`text` for a spreadsheet: a leading formula mark is disarmed by an apostrophe."""
+    return "'" + text if text.startswith(FORMULA_MARKS) else text

@@ -1,0 +1,1 @@
+"""What a person sees while a run lasts. Reads the board; can never slow the load."""

@@ -1,0 +1,224 @@
+"""Progress of a run on one line of stderr: redrawn in place on a terminal, plain lines everywhere else.
+
+One rule: standard output is never touched, and escape codes go to a terminal only. The numbers are those of
+the board (percentiles within an eighth) and are for watching; results come from the recording.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TextIO
+
+from loadstone.board import Field, Histogram, Live
+from loadstone.terminal import fit, paint, printable, wants_color
+
+RATE_SPAN_S = 2.0
+"""Rates are means over the last two seconds: short enough to be now, long enough to be calm."""
+PLAIN_EVERY_S = 5.0
+PLAIN_EVERY_LATER_S = 10.0
+LATER_S = 60.0
+FALLBACK_WIDTH = 80
+BARS = ((140, 30), (100, 20), (60, 10))
+"""Cells of the bar from which width on; of the width alone, so that it stands still while numbers grow."""
+
+CLEAR = "\r\x1b[K"
+WRAP_OFF, WRAP_ON = "\x1b[?7l", "\x1b[?7h"
+
+
+class Sample(NamedTuple):
+    """What rates are made of."""
+
+    elapsed_s: float
+    ended: int
+    tokens: int
+
+
+class Now(NamedTuple):
+    """The state of one phase as it is shown."""
+
+    phase: str
+    done: int
+    planned: int | None
+    share: float | None
+    """Part of the phase that is over, 0 to 1; None when its end is not known."""
+    in_flight: int
+    queued: int
+    requests_per_s: float
+    tokens_per_s: float
+    ttft_ms: tuple[float, float] | None
+    """p50 and p99."""
+    failed: int
+    elapsed_s: float
+    left_s: float | None
+
+
+def since(live: Live, start: Live) -> Live:
+    """What was counted after `start`: a phase's own numbers. Levels (`QUEUED`, `BEAT_NS`) are of no use in it."""
+    fields = [now - then for now, then in zip(live.fields, start.fields, strict=True)]
+    histograms = [
+        [now - then for now, then in zip(*pair, strict=True)]
+        for pair in zip(live.histograms, start.histograms, strict=True)
+    ]
+    return Live(fields, histograms)
+
+
+def share_done(done: int, elapsed_s: float, planned: int | None, duration_s: float | None) -> float | None:
+    """How much of a phase is over: by whichever of its limits is nearer; None without a limit."""
+    shares = [done / planned] if planned else []
+    shares += [elapsed_s / duration_s] if duration_s else []
+    return min(max(shares), 1.0) if shares else None
+
+
+def left_s(share: float | None, elapsed_s: float) -> float | None:
+    """Seconds that remain if the phase goes on as it went; None while nothing is known."""
+    return elapsed_s / share - elapsed_s if share else None
+
+
+def line(now: Now, width: int, *, bars: bool = False, color: bool = False) -> str:
+    """One line of at most `width` cells: what matters least is left out first."""
+    cells = (
+        next((cells for least, cells in BARS if width >= least), 0) if bars and now.share is not None else 0
+    )
+    head = f"{now.phase}  {bar(now.share, cells)}".rstrip()
+    parts = [part for part in _parts(now) if part]
+    while len("  ".join([head, *parts])) > width and len(parts) > 2:
+        parts.pop(-2)
+    text = fit("  ".join([head, *parts]), width)
+    failed = _errors(now.failed)
+    return text.replace(failed, paint(failed, "red", color and now.failed > 0), 1)
+
+
+def _parts(now: Now) -> Sequence[str]:
+    """From the most important to the least; but the errors, last, are never left out."""
+    return (
+        f"{now.done:,}/{now.planned:,}" if now.planned else f"{now.done:,} done",
+        f"{clock(now.left_s)} left" if now.left_s is not None else clock(now.elapsed_s),
+        f"{now.requests_per_s:,.1f} req/s",
+        "TTFT {:,.0f}/{:,.0f} ms".format(*now.ttft_ms) if now.ttft_ms else "",
+        f"{now.in_flight:,} in flight",
+        f"{now.tokens_per_s:,.0f} tok/s" if now.tokens_per_s else "",
+        f"{now.queued:,} waiting" if now.queued > 0 else "",
+        _errors(now.failed),
+    )
+
+
+def _errors(failed: int) -> str:
+    return f"{failed:,} error" if failed == 1 else f"{failed:,} errors"
+
+
+def bar(share: float | None, cells: int) -> str:
+    """A bar of `cells` cells, `share` of it full."""
+    full = int((share or 0.0) * cells)
+    return "█" * full + "░" * (cells - full)
+
+
+def clock(seconds: float | None) -> str:
+    """A duration for watching: `42 s`, `3:07`, `1:02:05`."""
+    whole = max(round(seconds or 0.0), 0)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{rest:02d}"
+    return f"{minutes}:{rest:02d}" if minutes else f"{rest} s"
+
+
+class Progress:
+    """Shows how a run goes. `mode` `simple` redraws one line if `stream` is a terminal, else it prints lines.
+
+    `planned` requests and `duration_s` are the limits of the measured phase, None where there is none.
+    The coordinator calls `update` four times a second and `close` at the end.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        mode: Literal["simple", "none"],
+        planned: int | None = None,
+        duration_s: float | None = None,
+    ) -> None:
+        self._stream = stream
+        self._redraws = mode == "simple" and stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._color = self._redraws and wants_color(stream, os.environ)
+        self._limits = planned, duration_s
+        self._phase = ""
+        self._start: Live | None = None
+        self._samples: deque[Sample] = deque()
+        self._next_line_s = 0.0
+
+    def update(self, live: Live, elapsed_s: float, phase: str) -> None:
+        """Shows the board's present sum, `elapsed_s` seconds into the phase `phase`."""
+        if phase != self._phase or self._start is None:
+            self._begin(live, phase)
+        now = self._now(live, since(live, self._start or live), elapsed_s)
+        if self._redraws:
+            self._draw(
+                WRAP_OFF + CLEAR + line(now, self._width() - 1, bars=True, color=self._color) + WRAP_ON
+            )
+        elif elapsed_s >= self._next_line_s:
+            self._next_line_s = elapsed_s + (PLAIN_EVERY_S if elapsed_s < LATER_S else PLAIN_EVERY_LATER_S)
+            self._draw(line(now, 1000) + "\n")
+
+    def say(self, text: str) -> None:
+        """Prints one line of its own; a line being redrawn makes room for it."""
+        self._draw((CLEAR if self._redraws else "") + printable(text) + "\n")
+
+    def close(self) -> None:
+        """Takes the redrawn line away; plain lines stay."""
+        if self._redraws:
+            self._draw(CLEAR)
+
+    def _begin(self, live: Live, phase: str) -> None:
+        self._phase, self._start, self._next_line_s = phase, live, 0.0
+        self._samples.clear()
+
+    def _now(self, live: Live, own: Live, elapsed_s: float) -> Now:
+        done, tokens = own.fields[Field.ENDED], own.fields[Field.TOKENS]
+        planned, duration_s = self._limits if self._phase == "measured" else (None, None)
+        share = share_done(done, elapsed_s, planned, duration_s)
+        requests_per_s, tokens_per_s = self._rates(Sample(elapsed_s, done, tokens))
+        return Now(
+            phase=self._phase,
+            done=done,
+            planned=planned,
+            share=share,
+            in_flight=max(live.fields[Field.SENT] - live.fields[Field.ENDED], 0),
+            queued=live.fields[Field.QUEUED],
+            requests_per_s=requests_per_s,
+            tokens_per_s=tokens_per_s,
+            ttft_ms=_ttft_ms(own),
+            failed=own.fields[Field.FAILED],
+            elapsed_s=elapsed_s,
+            left_s=left_s(share, elapsed_s),
+        )
+
+    def _rates(self, sample: Sample) -> tuple[float, float]:
+        """Requests and tokens a second over the last `RATE_SPAN_S`."""
+        self._samples.append(sample)
+        while len(self._samples) > 2 and sample.elapsed_s - self._samples[1].elapsed_s >= RATE_SPAN_S:
+            self._samples.popleft()
+        first = self._samples[0]
+        span_s = sample.elapsed_s - first.elapsed_s
+        if span_s <= 0:
+            return 0.0, 0.0
+        return (sample.ended - first.ended) / span_s, (sample.tokens - first.tokens) / span_s
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or FALLBACK_WIDTH
+        except OSError:
+            return FALLBACK_WIDTH
+
+    def _draw(self, text: str) -> None:
+        """Progress must never end a run: a closed or full terminal is no reason to stop measuring."""
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._redraws = self._color = False
+
+
+def _ttft_ms(live: Live) -> tuple[float, float] | None:
+    p50, p99 = (live.quantile_us(Histogram.TTFT, share) for share in (0.5, 0.99))
+    return (p50 / 1e3, p99 / 1e3) if p50 is not None and p99 is not None else None

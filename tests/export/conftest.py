@@ -1,0 +1,99 @@
+"""Reports made by hand, for the tests of the exporters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from loadstone.report import Certificate, Check, MetricResult, Outcomes, Report, RunFacts, Series
+
+SHAPE = {"min": 0.91, "p1": 0.92, "p5": 0.93, "p10": 0.94, "p25": 0.96, "p50": 1.0, "p75": 1.04}
+TAIL = {"mean": 1.02, "std": 0.11, "p90": 1.1, "p95": 1.2, "p99": 1.5, "p99_9": 1.8, "max": 1.9}
+
+
+def spread(unit: str, middle: float, **more: object) -> MetricResult:
+    numbers = {stat: share * middle for stat, share in {**SHAPE, **TAIL}.items()}
+    return msgspec.convert({"unit": unit, "better": "lower", "count": 200, **numbers, **more}, MetricResult)
+
+
+def single(unit: str, value: float) -> MetricResult:
+    return MetricResult(unit=unit, better="higher", count=200, mean=value)
+
+
+def missing(unit: str, reason: str) -> MetricResult:
+    return MetricResult(unit=unit, better="lower", reason=reason)
+
+
+METRICS = {
+    "time_to_first_token": spread("ms", 57.0, thin=("p99_9",)),
+    "time_to_first_output_token": spread("ms", 57.0, thin=("p99_9",)),
+    "inter_token_latency": spread("ms", 10.0),
+    "request_latency": spread("ms", 1337.0, thin=("p99_9",)),
+    "output_token_throughput": single("tokens/s", 1254.3),
+    "request_throughput": single("requests/s", 9.871),
+}
+RUN = RunFacts(
+    id="r1",
+    command="loadstone profile --model M --url localhost:8000 --request-rate 10",
+    started="2026-11-29T15:30:00Z",
+    duration_s=20.437,
+    end="complete",
+    seed=42,
+    saturated=False,
+    notices=(),
+    files={"report": "report.json", "requests": "requests.parquet"},
+)
+CONFIG = {
+    "endpoint": {"model": "M", "type": "chat", "streaming": True, "url": "http://localhost:8000"},
+    "load": {"request_rate": 10.0, "concurrency": None, "arrival_pattern": "constant"},
+}
+VALID = Report(
+    loadstone_version="0.1.0",
+    run=RUN,
+    certificate=Certificate(verdict="VALID", headline="The client kept its times.", checks=()),
+    metrics=METRICS,
+    outcomes=Outcomes(planned=200, counts={"ok": 150, "ok-length": 50, "reset": 0}),
+    series=Series(step_s=1.0, offered=(), sent=(), completed=(), in_flight=()),
+    config=CONFIG,
+    environment={},
+)
+
+
+def check(verdict: str, finding: str, advice: str) -> Check:
+    facts = {"name": "n", "verdict": verdict, "value": None, "unit": "", "finding": finding, "advice": advice}
+    return msgspec.convert(facts, Check)
+
+
+@pytest.fixture
+def valid() -> Report:
+    return VALID
+
+
+@pytest.fixture
+def invalid() -> Report:
+    checks = (
+        check("DEGRADED", "Send lag p99 was 3 ms.", "Lower the rate."),
+        check("INVALID", "Worker 0 was busy 99 % of the time.", "Set --workers 2."),
+        check("NOTE", "The server runs on this host.", "Use two machines."),
+    )
+    certificate = Certificate(
+        verdict="INVALID", headline="Worker 0 was busy 99 % of the time.", checks=checks
+    )
+    return msgspec.structs.replace(VALID, certificate=certificate)
+
+
+@pytest.fixture
+def all_failed() -> Callable[[str], Report]:
+    """Makes a report in which nothing succeeded; the server's words are the argument."""
+
+    def make(message: str) -> Report:
+        faults = ({"outcome": "http-error", "message": message, "count": 199, "sample": "faults/1.bin"},)
+        return msgspec.structs.replace(
+            VALID,
+            metrics={name: missing(result.unit, "no request succeeded.") for name, result in METRICS.items()},
+            outcomes=Outcomes(planned=200, counts={"http-error": 199, "cut": 1}, faults=faults),
+        )
+
+    return make

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from loadstone.export.console import load_shape, render
+from loadstone.report import MetricResult, Report
+
+Failed = Callable[[str], Report]
+
+AT_80 = """\
+VALID: The client kept its times.
+
+M · chat, streaming · constant 10 requests/s · http://localhost:8000
+200 requests: 200 ok · 20.4 s · seed 42
+
+                         min   mean    p50    p90    p95    p99  p99.9    max
+time to first token ms  51.9   58.1   57.0   62.7   68.4   85.5    103~   108
+inter token latency ms  9.10   10.2   10.0   11.0   12.0   15.0   18.0   19.0
+request latency     ms 1,220  1,360  1,340  1,470  1,600  2,010  2,410~ 2,540
+
+output token throughput  1,250 tokens/s
+request throughput        9.87 requests/s
+
+~ too few samples for this percentile
+
+loadstone profile --model M --url localhost:8000 --request-rate 10
+files  artifacts/M-chat/
+       report.json requests.parquet
+"""
+
+AT_40 = """\
+VALID: The client kept its times.
+
+M · chat, streaming · constant 10
+  requests/s · http://localhost:8000
+200 requests: 200 ok · 20.4 s · seed 42
+
+            mean    p50    p90    p99
+TTFT    ms  58.1   57.0   62.7   85.5
+ITL     ms  10.2   10.0   11.0   15.0
+latency ms 1,360  1,340  1,470  2,010
+
+output token throughput  1,250 tokens/s
+request throughput        9.87 requests/s
+
+~ too few samples for this percentile
+
+loadstone profile --model M --url localhost:8000 --request-rate 10
+files  artifacts/M-chat/
+       report.json requests.parquet
+"""
+
+HEAD_OF_INVALID = """\
+INVALID: Worker 0 was busy 99 % of the time.
+  Set --workers 2.
+  Send lag p99 was 3 ms. Lower the rate.
+
+M ·"""
+
+NOTHING_SUCCEEDED = """\
+VALID: The client kept its times.
+
+M · chat, streaming · constant 10 requests/s · http://localhost:8000
+200 requests: 0 ok, 200 failed · 20.4 s · seed 42
+
+200 of 200 requests failed: http-error 199, cut 1
+  199 x http-error (faults/1.bin): 503 try \\x1b[2Jlater
+
+- time to first token and 4 more: no request succeeded.
+
+loadstone profile --model M --url localhost:8000 --request-rate 10
+       report.json requests.parquet
+"""
+
+
+def test_a_valid_run_at_80_columns(valid: Report) -> None:
+    assert render(valid, width=80, color=False, folder=Path("artifacts/M-chat")) == AT_80
+
+
+def test_a_narrow_screen_gets_short_names_and_fewer_columns(valid: Report) -> None:
+    assert render(valid, width=40, color=False, folder=Path("artifacts/M-chat")) == AT_40
+
+
+def test_a_report_not_to_be_believed_says_so_first_and_what_to_do(invalid: Report) -> None:
+    assert render(invalid, width=80, color=False).startswith(HEAD_OF_INVALID)
+
+
+def test_notes_of_the_certificate_stand_among_the_remarks(invalid: Report) -> None:
+    assert "\n- The server runs on this host. Use two machines.\n" in render(invalid, width=80, color=False)
+
+
+def test_when_nothing_succeeded_there_is_no_table_but_the_reason_and_the_servers_words(
+    all_failed: Failed,
+) -> None:
+    assert render(all_failed("503 try\n\x1b[2Jlater"), width=80, color=False) == NOTHING_SUCCEEDED
+
+
+def test_colour_is_for_the_verdict_alone(valid: Report, invalid: Report) -> None:
+    shown = render(valid, width=80, color=True)
+    assert shown.startswith("\x1b[1;32mVALID\x1b[0m: ")
+    assert shown.count("\x1b") == 2
+    assert render(invalid, width=80, color=True).startswith("\x1b[1;31mINVALID\x1b[0m: ")
+
+
+def test_saturation_is_told_with_the_verdict(valid: Report) -> None:
+    saturated = msgspec.structs.replace(valid, run=msgspec.structs.replace(valid.run, saturated=True))
+    assert (
+        render(saturated, width=80, color=False)
+        .splitlines()[1]
+        .startswith("SATURATED: The server completed fewer")
+    )
+
+
+def test_a_run_cut_short_says_so(valid: Report) -> None:
+    cut = msgspec.structs.replace(valid, run=msgspec.structs.replace(valid.run, end="interrupted"))
+    assert "200 ok · interrupted before its end · 20.4 s" in render(cut, width=80, color=False)
+
+
+def test_the_first_answer_has_a_row_where_it_differs_from_the_first_token(valid: Report) -> None:
+    thought = MetricResult(unit="ms", better="lower", reason="every answer spent its length on reasoning.")
+    metrics = {**valid.metrics, "time_to_first_output_token": thought}
+    shown = render(msgspec.structs.replace(valid, metrics=metrics), width=80, color=False)
+    row = next(line for line in shown.splitlines() if line.startswith("time to first output token"))
+    assert row.split() == ["time", "to", "first", "output", "token", "ms", *"-------"]
+    assert "- time to first output token: every answer spent its length on reasoning." in shown
+
+
+def test_many_notices_do_not_push_the_numbers_off_the_screen(valid: Report) -> None:
+    notices = tuple(f"notice {number}" for number in range(50))
+    noisy = msgspec.structs.replace(valid, run=msgspec.structs.replace(valid.run, notices=notices))
+    shown = render(noisy, width=100, color=False)
+    assert "- and 44 more in report.json\n" in shown
+    assert len(shown.splitlines()) <= 40
+
+
+def test_a_report_without_any_metric_is_still_a_report(valid: Report) -> None:
+    empty = msgspec.structs.replace(valid, metrics={}, config={})
+    assert render(empty, width=80, color=False).splitlines()[:4] == [
+        "VALID: The client kept its times.", "", "concurrency 1", "200 requests: 200 ok · 20.4 s · seed 42"
+    ]  # fmt: skip
+
+
+JUNK = "\x1b]0;owned\x07 \u202egnp.exe\u200b \x9b31m \ud800 日本語 🙂"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_junk_from_the_server_is_shown_as_escapes_and_keeps_its_place(all_failed: Failed, width: int) -> None:
+    report = all_failed(JUNK * 5)
+    shown = render(
+        msgspec.structs.replace(report, config={"endpoint": {"model": JUNK}}), width=width, color=False
+    )
+    assert not set("\x1b\x07\u202e\u200b\x9b\ud800") & set(shown)
+    command, files = report.run.command, "report.json requests.parquet"
+    lines = [line for line in shown.splitlines() if line != command and files not in line]
+    assert max(map(cell_len, lines)) <= width
+    assert shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ({}, "concurrency 1"),
+        ({"concurrency": 8}, "concurrency 8"),
+        ({"request_rate": 2.5}, "poisson 2.5 requests/s"),
+        ({"request_rate": 10.0, "arrival_pattern": "constant", "concurrency": 64},
+         "constant 10 requests/s, at most 64 in flight"),
+        ({"request_rate": 10.0, "arrival_pattern": "gamma", "arrival_smoothness": 0.5},
+         "gamma (shape 0.5) 10 requests/s"),
+    ],
+)  # fmt: skip
+def test_the_load_in_a_few_words(load: dict[str, object], words: str) -> None:
+    assert load_shape({"load": load}) == words

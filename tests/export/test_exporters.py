@@ -1,0 +1,55 @@
+"""What holds for every exporter, found through the registry; and the files of a whole run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from loadstone import export, folder
+from loadstone.registry import load, names
+from loadstone.report import Report
+
+NAMES = names("export")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exporter_says_what_it_is_and_writes_nothing_on_import(name: str) -> None:
+    module: Any = load("export", name)
+    assert module.ROLE and module.FILE and Path(module.FILE).name == module.FILE
+    assert callable(module.wanted) and callable(module.write)
+    assert module.__doc__
+
+
+@pytest.mark.parametrize("field", ["ROLE", "FILE"])
+def test_no_two_exporters_share_a_role_or_a_file(field: str) -> None:
+    taken = [getattr(load("export", name), field) for name in NAMES]
+    assert len(set(taken)) == len(taken) == 5
+
+
+def test_every_output_is_written_and_listed_by_role(
+    valid: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "names", lambda kind: ("console", "report-csv", "report-json"))
+    (tmp_path / folder.CONFIG).touch()
+    listed = export.write_all(valid, tmp_path)
+    assert listed.run.files == {
+        "summary": "summary.txt", "table": "report.csv", "report": "report.json", "config": "config.toml"
+    }  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == set(listed.run.files.values())
+    assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report) == listed
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("before")
+    with pytest.raises(OSError, match="disk"), export.replacing(path) as file:
+        file.write(b"half of wh")
+        raise OSError("disk full")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+    with export.replacing(path) as file:
+        file.write(b"after")
+    assert path.read_text() == "after"
