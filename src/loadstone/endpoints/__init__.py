@@ -2,7 +2,7 @@
 
 A module here (or an entry point of the group `loadstone.endpoints`) is an endpoint. What it has to
 carry is `Endpoint` below; `EXAMPLES` are run by the contract tests, the response split at every
-byte. An endpoint knows no sockets, clocks or tokenizers.
+byte. An endpoint knows no sockets, clocks or tokenizers, and neither SSE nor HTTP: it is given the data of events.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from loadstone.plan.turn import Turn
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """What every request of a run asks for, beside its content."""
+    """What every request of a run asks for, beside its content.
+
+    `extra` are fields of the request; they win over everything else, and one that is None takes its
+    field out of the request (for servers that refuse what they do not know).
+    """
 
     model: str
     streaming: bool = False
@@ -40,8 +44,9 @@ class Reply(msgspec.Struct, kw_only=True):
     For a stream, `output` lists the positions (in the sequence of its events) of the events that
     brought output tokens of any channel, and `first_answer` is the position of the first one that was
     not reasoning. `tokens_after[i]` is the server's running completion-token count after
-    `output[i]`, when it tells (continuous usage); otherwise the list is None. `error` is the
-    server's own words when the answer is an error in band.
+    `output[i]`, when it tells (continuous usage); otherwise the list is None. `text`, `reasoning` and
+    `tool_calls` are pieces in the order in which they came; joined they are the channel's whole text.
+    `error` is the server's own words when the answer is an error in band.
     """
 
     output: list[int] = []
@@ -54,7 +59,12 @@ class Reply(msgspec.Struct, kw_only=True):
     tokens_after: list[int] | None = None
     error: str | None = None
     ended: bool = False
-    """The stream said that it is over (`[DONE]` or its counterpart)."""
+    """The answer said that it is over: the stream by its end mark, a body by being whole."""
+
+    @property
+    def brought(self) -> bool:
+        """Whether there was any output, of whatever channel."""
+        return bool(self.text or self.reasoning or self.tool_calls)
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,30 +90,32 @@ class Endpoint(Protocol):
     """Whether `--streaming` makes sense."""
     TOKEN_IDS: bool
     """Whether a prompt may be given as token ids."""
+    END_MARK: bytes
+    """Data of the event that ends a stream and is no JSON (`[DONE]`); empty when there is none."""
     EXAMPLES: Sequence[Example]
     Event: type
-    """msgspec type of one event's data in a stream."""
+    """msgspec type of one event's data in a stream; only the fields that `fold` reads, all optional."""
     Answer: type
-    """msgspec type of a whole, unstreamed body."""
+    """msgspec type of a whole, unstreamed body; likewise."""
 
     def body(self, turns: Sequence[Turn], ask: Ask) -> dict[str, Any]:
         """The request as a JSON object."""
         ...
 
     def begun(self, data: bytes) -> bool:
-        """Whether `data`, a piece of the body that ends with whole events, brings the first output.
+        """Whether `data`, body bytes that begin at the start of a line, brings output of any channel.
 
         Runs on the hot path until it is true: bytes only, no parsing. May err on the side of
-        False for spellings it does not know; the decoded recording has the last word.
+        False for spellings it does not know, never on the side of True; the decoded recording has the last word.
         """
         ...
 
     def ended(self, data: bytes) -> bool:
-        """Whether `data` holds the mark that ends a stream. Runs on the hot path for every read."""
+        """Whether `data`, likewise, holds the mark that ends a stream. Runs on the hot path for every read."""
         ...
 
     def fold(self, events: Sequence[Any]) -> Reply:
-        """The meaning of a stream of decoded `Event`s (the end mark is not among them)."""
+        """The meaning of a stream of decoded `Event`s, without end mark and `event: error`."""
         ...
 
     def whole(self, answer: Any) -> Reply:

@@ -1,9 +1,16 @@
-"""The one outcome of a request, by name.
+"""The one outcome of a request: its name, and how it is decided.
 
-Every planned request ends in exactly one of these; their counts are asserted to add up.
+Every planned request ends in exactly one of these; their counts are asserted to add up. The decision is a
+pure function of how the flight ended on the wire and of what the answer means; it has no clock.
 """
 
 from __future__ import annotations
+
+import re
+
+from loadstone.endpoints import Reply
+from loadstone.read.answer import Answer
+from loadstone.recording import WireEnd
 
 OK = "ok"
 OK_LENGTH = "ok-length"
@@ -35,3 +42,73 @@ OUTCOMES = {
     NOT_SENT: "planned and due, but never sent",
 }
 SUCCESSES = frozenset({OK, OK_LENGTH})
+
+FAULT_CHARS = 300
+"""Longest fault kept in a table."""
+
+_WITHOUT_ANSWER = {WireEnd.CLIENT: CLIENT_FAULT, WireEnd.CONNECT: CONNECT}
+_OUT_OF_TIME = {
+    WireEnd.TIMEOUT_FIRST_TOKEN: TIMEOUT_FIRST_TOKEN,
+    WireEnd.TIMEOUT_TOTAL: TIMEOUT_TOTAL,
+    WireEnd.CUT: CUT,
+}
+
+
+def decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str | None]:
+    """The outcome of one flight and its fault: one sentence, None for a success.
+
+    `end` and `words` are what the worker saw, `answer` what the bytes mean. What the server said itself goes
+    before what the wire did, and a whole answer is a success even when the connection breaks after it.
+    """
+    name, fault = _decide(end, words, answer)
+    return name, None if name in SUCCESSES else sentence(fault)
+
+
+def _decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
+    reply = answer.reply
+    if end in _WITHOUT_ANSWER:
+        return _WITHOUT_ANSWER[end], words or OUTCOMES[_WITHOUT_ANSWER[end]]
+    if reply is not None and reply.error:
+        return IN_BAND_ERROR, reply.error
+    if end in _OUT_OF_TIME:
+        return _OUT_OF_TIME[end], words or OUTCOMES[_OUT_OF_TIME[end]]
+    if answer.status and not 200 <= answer.status < 300:
+        return HTTP_ERROR, f"HTTP {answer.status}: {answer.excerpt or 'no body'}"
+    if answer.fault or end == WireEnd.PROTOCOL:
+        return PROTOCOL_ERROR, answer.fault or words or "not HTTP/1.1"
+    if reply is not None and (reply.ended or reply.finish_reason):
+        return _finished(reply)
+    if end == WireEnd.RESET:
+        return RESET, words or "the connection was reset"
+    return _unfinished(end, words, reply)
+
+
+def _finished(reply: Reply) -> tuple[str, str]:
+    """An answer that is over; one without any output needs at least a reason for its end."""
+    if not reply.brought and not reply.finish_reason:
+        return PROTOCOL_ERROR, "empty: the answer ended without any output"
+    return (OK_LENGTH if reply.finish_reason == "length" else OK), ""
+
+
+def _unfinished(end: WireEnd, words: str, reply: Reply | None) -> tuple[str, str]:
+    """A clean end on the wire, but the answer did not say that it is over."""
+    if end == WireEnd.COMPLETE and (reply is None or not reply.brought):
+        return PROTOCOL_ERROR, "empty: the response holds no output"
+    if reply is None or not reply.brought:
+        return TRUNCATED, words or "the server closed the connection without an answer"
+    return TRUNCATED, "the answer ended without a finish reason and without an end mark"
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_VARYING = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*\b|\d+", re.IGNORECASE)
+
+
+def sentence(text: str) -> str:
+    """`text` on one line, control and direction characters taken out, at most `FAULT_CHARS` long."""
+    line = " ".join(_CONTROL.sub(" ", text[: FAULT_CHARS * 4]).split())
+    return line if len(line) <= FAULT_CHARS else line[: FAULT_CHARS - 1] + "…"
+
+
+def kind(fault: str) -> str:
+    """`fault` with its numbers and hexadecimal ids as `#`, so that faults of one kind are counted together."""
+    return _VARYING.sub("#", fault)

@@ -1,0 +1,288 @@
+"""OpenAI chat completions: `/v1/chat/completions`, as vLLM, SGLang, llama.cpp and others serve it.
+
+Output is content, reasoning (`reasoning_content` or `reasoning`; some servers send both with the same text),
+a refusal, or the name and arguments of a tool call. A delta with none of them brings no token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from loadstone.endpoints import Ask, Example, Reply, Usage, _end, _error, _request, _usage
+from loadstone.plan.turn import Turn
+
+SUMMARY = "OpenAI chat completions"
+PATH = "/v1/chat/completions"
+STREAMS = True
+TOKEN_IDS = False
+END_MARK = _end.DONE
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    function: _Function | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    delta: _Message | None = None
+    message: _Message | None = None
+    finish_reason: str | None = None
+
+
+class Event(_error.Fields, gc=False):
+    """A chunk of a stream."""
+
+    choices: list[_Choice] | None = None
+    usage: _usage.RawUsage | None = None
+
+
+Answer = Event
+
+
+def body(turns: Sequence[Turn], ask: Ask) -> dict[str, Any]:
+    """The request: every text is a user's message, a raw turn is a message in its own words."""
+    messages = [dict(turn.raw) if turn.raw else {"role": "user", "content": turn.text} for turn in turns]
+    limit = "max_tokens" if ask.legacy_max_tokens else "max_completion_tokens"
+    return _request.completed({"model": ask.model, "messages": messages}, ask, limit, turns[-1].max_tokens)
+
+
+_BEGUN = re.compile(
+    rb'"(?:content|reasoning_content|reasoning|refusal)"\s*:\s*"[^"]'
+    rb'|"(?:tool_calls|function_call)"\s*:[^\r\n]*?"(?:name|arguments)"\s*:\s*"[^"]'
+)
+
+
+def begun(data: bytes) -> bool:
+    """Whether a delta in `data` is not empty."""
+    return _BEGUN.search(data) is not None
+
+
+def ended(data: bytes) -> bool:
+    """Whether `data` holds `[DONE]`."""
+    return _end.done(data)
+
+
+def fold(events: Sequence[Event]) -> Reply:
+    """The meaning of a stream's chunks."""
+    reply = Reply()
+    counts: list[int | None] = []
+    usage = None
+    for position, event in enumerate(events):
+        if event.usage is not None:
+            usage = event.usage
+        if event.choices:
+            before = len(reply.text) + len(reply.tool_calls)
+            thoughts = len(reply.reasoning)
+            for choice in event.choices:
+                _take(choice, choice.delta, reply)
+            answered = len(reply.text) + len(reply.tool_calls) > before
+            if answered and reply.first_answer is None:
+                reply.first_answer = position
+            if answered or len(reply.reasoning) > thoughts:
+                reply.output.append(position)
+                counts.append(_usage.completion_tokens(event.usage) if event.usage is not None else None)
+        reply.error = reply.error or _error.in_band(event, event.choices is not None)
+    reply.usage = _usage.normalised(usage)
+    reply.tokens_after = _usage.running(counts)
+    return reply
+
+
+def whole(answer: Event) -> Reply:
+    """The meaning of an unstreamed body."""
+    reply = Reply(usage=_usage.normalised(answer.usage), ended=bool(answer.choices))
+    for choice in answer.choices or ():
+        _take(choice, choice.message, reply)
+    reply.error = reply.error or _error.in_band(answer, answer.choices is not None)
+    return reply
+
+
+def _take(choice: _Choice, message: _Message | None, reply: Reply) -> None:
+    """Adds what one choice brought."""
+    reason = choice.finish_reason
+    if reason:
+        reply.finish_reason = reason
+        if reason in _end.FAILED:
+            reply.error = reply.error or f"the server finished with {reason!r}"
+    if message is None:
+        return
+    thought = message.reasoning_content or message.reasoning
+    if thought:
+        reply.reasoning.append(thought)
+    text = message.content or message.refusal
+    if text:
+        reply.text.append(text)
+    if message.tool_calls or message.function_call:
+        reply.tool_calls.extend(filter(None, map(_spelled, _functions(message))))
+
+
+def _functions(message: _Message) -> list[_Function | None]:
+    return [*(call.function for call in message.tool_calls or ()), message.function_call]
+
+
+def _spelled(function: _Function | None) -> str:
+    """A tool call, or a piece of one, as the tokens that it is made of: name and arguments."""
+    if function is None:
+        return ""
+    given = function.arguments or ""
+    return (function.name or "") + (given if isinstance(given, str) else msgspec.json.encode(given).decode())
+
+
+_HELLO = (Turn(text="Say hello.", max_tokens=8),)
+_MESSAGES = [{"role": "user", "content": "Say hello."}]
+
+EXAMPLES = (
+    Example(
+        name="streamed: an empty role delta, two tokens, usage at the end",
+        turns=_HELLO,
+        ask=Ask(model="m", streaming=True),
+        request={
+            "model": "m",
+            "messages": _MESSAGES,
+            "max_completion_tokens": 8,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+        response=(
+            b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
+            b'data: {"choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}\n\n'
+            b'data: {"choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":"stop"}]}\n\n'
+            b'data: {"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13,'
+            b'"prompt_tokens_details":{"cached_tokens":4}}}\n\n'
+            b"data: [DONE]\n\n"
+        ),
+        reply=Reply(
+            output=[1, 2],
+            first_answer=1,
+            text=["Hel", "lo"],
+            finish_reason="stop",
+            usage=Usage(prompt_tokens=11, completion_tokens=2, cached_tokens=4),
+            ended=True,
+        ),
+    ),
+    Example(
+        name="streamed: reasoning first, running usage in every chunk, a limit by its old name",
+        turns=_HELLO,
+        ask=Ask(
+            model="m",
+            streaming=True,
+            legacy_max_tokens=True,
+            usage_per_chunk=True,
+            extra={"min_tokens": 8, "seed": None},
+        ),
+        request={
+            "model": "m",
+            "messages": _MESSAGES,
+            "max_tokens": 8,
+            "stream": True,
+            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+            "min_tokens": 8,
+        },
+        response=(
+            b'data: {"choices":[{"delta":{"reasoning_content":"Hm","reasoning":"Hm"}}],'
+            b'"usage":{"prompt_tokens":11,"completion_tokens":1}}\r\n\r\n'
+            b": still here\r\n\r\n"
+            b'data: {"choices":[{"delta":{"reasoning":"\xe2\x80\xa6 so"}}],'
+            b'"usage":{"prompt_tokens":11,"completion_tokens":4}}\r\n\r\n'
+            b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":11,'
+            b'"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":4}}}\r\n\r\n'
+            b"data: [DONE]\r\n\r\n"
+        ),
+        reply=Reply(
+            output=[0, 1, 2],
+            first_answer=2,
+            text=["Hi"],
+            reasoning=["Hm", "\u2026 so"],
+            finish_reason="length",
+            usage=Usage(prompt_tokens=11, completion_tokens=5, reasoning_tokens=4),
+            tokens_after=[1, 4, 5],
+            ended=True,
+        ),
+    ),
+    Example(
+        name="streamed: a tool call in pieces among nulls, nothing said of usage",
+        turns=_HELLO,
+        ask=Ask(model="m", streaming=True),
+        request={
+            "model": "m",
+            "messages": _MESSAGES,
+            "max_completion_tokens": 8,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+        response=(
+            b'data: {"choices":null,"usage":null}\n\n'
+            b'data: {"choices":[{"delta":null,"finish_reason":null}]}\n\n'
+            b'data: {"choices":[{"delta":{"content":null,"tool_calls":[{"index":0,"id":"c1","type":"function",'
+            b'"function":{"name":"greet","arguments":""}}]}}]}\n\n'
+            b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}]}\n\n'
+            b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}\n\n'
+            b'data: {"choices":[{"delta":{"tool_calls":null},"finish_reason":"tool_calls"}]}\n\n'
+            b"data: [DONE]\n\n"
+        ),
+        reply=Reply(
+            output=[2, 4],
+            first_answer=2,
+            tool_calls=["greet", "{}"],
+            finish_reason="tool_calls",
+            ended=True,
+        ),
+    ),
+    Example(
+        name="streamed: an error after the first token",
+        turns=_HELLO,
+        ask=Ask(model="m", streaming=True),
+        request={
+            "model": "m",
+            "messages": _MESSAGES,
+            "max_completion_tokens": 8,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+        response=(
+            b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
+            b'data: {"error":{"message":"out of memory","type":"server_error","code":500}}\n\n'
+        ),
+        reply=Reply(output=[0], first_answer=0, text=["Hel"], error="out of memory (500)"),
+    ),
+    Example(
+        name="whole: two choices, one of them with reasoning",
+        turns=(Turn(raw={"role": "system", "content": "Be brief."}), *_HELLO),
+        ask=Ask(model="m", extra={"n": 2, "max_completion_tokens": 4}),
+        request={
+            "model": "m",
+            "messages": [{"role": "system", "content": "Be brief."}, *_MESSAGES],
+            "max_completion_tokens": 4,
+            "stream": False,
+            "n": 2,
+        },
+        response=(
+            b'{"choices":[{"index":0,"message":{"role":"assistant","reasoning_content":"Hm","content":"Hi"},'
+            b'"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"Hello"},'
+            b'"finish_reason":"stop"}],"usage":{"prompt_tokens":14,"completion_tokens":3}}'
+        ),
+        reply=Reply(
+            text=["Hi", "Hello"],
+            reasoning=["Hm"],
+            finish_reason="stop",
+            usage=Usage(prompt_tokens=14, completion_tokens=3),
+            ended=True,
+        ),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Puts the rows of ended flights together: whose reads they are, when they arrived, their bytes.
+
+Pure numpy on rows of `read.segments`; the only thing it knows of the bytes is how an END row is packed.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadstone.read.segments import Rows
+from loadstone.read.stamps import Offsets, Times
+from loadstone.recording import END, END_FACTS, FIRST_CODE, RESENT, START, WireEnd
+
+SECOND_NS = 1_000_000_000
+LOST = "the worker ended before this request did"
+
+
+class Facts(NamedTuple):
+    """What the worker noted at the end of a flight; the fields of `recording.END_FACTS`."""
+
+    request: int
+    due_ns: int
+    sent_ns: int
+    written_ns: int
+    connect_ns: int
+    connected_ns: int
+    begun_ns: int
+    end: int
+    status: int
+    retries: int
+    phase: int
+    body_bytes: int
+
+
+class Flight(NamedTuple):
+    """One ended flight. `arrival_ns` and `read_ns` have one entry a read, like `reads`."""
+
+    serial: int
+    facts: Facts
+    words: str
+    end_ns: int
+    reads: list[bytes]
+    arrival_ns: Times
+    read_ns: Times
+    kernel_stamps: bool
+
+
+Data = Mapping[int, mmap.mmap | bytes]
+
+
+def take_ended(rows: Rows, before_ns: int) -> tuple[Rows, Rows]:
+    """Splits rows into those of flights that ended before that moment, and the rest."""
+    ends = rows[(rows["code"] == END) & (rows["at_ns"] < before_ns)]
+    ended = np.isin(rows["serial"], ends["serial"])
+    return rows[ended], rows[~ended]
+
+
+def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
+    """The flights that `rows` consist of, in order of their serials; an END row is the last of its flight.
+
+    Flights without one were lost with their worker: they end as the client's fault at their last row.
+    """
+    rows = rows[np.argsort(rows["serial"], kind="stable")]
+    reads = rows[_counted(rows)]
+    stamps = reads["a"] * SECOND_NS + reads["b"]
+    arrival_ns, known = offsets.arrivals(reads["at_ns"], stamps)
+    serials, firsts = np.unique(rows["serial"], return_index=True)
+    lasts = np.append(firsts[1:], len(rows)) - 1
+    starts = np.searchsorted(reads["serial"], serials)
+    stops = np.searchsorted(reads["serial"], serials, side="right")
+    pieces = _bytes(reads, reads["code"], data)
+    read_ns = np.ascontiguousarray(reads["at_ns"])
+    for serial, first, last, start, stop in zip(
+        serials.tolist(), firsts.tolist(), lasts.tolist(), starts.tolist(), stops.tolist(), strict=True
+    ):
+        noted = _end(rows[last], data) if rows["code"][last] == END else _lost(rows[first : last + 1])
+        if noted is not None:
+            yield Flight(
+                serial, *noted, int(rows["at_ns"][last]), pieces[start:stop],
+                arrival_ns[start:stop], read_ns[start:stop], bool(known[start:stop].all()),
+            )  # fmt: skip
+
+
+def _counted(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are reads that count: those of a first try that died unanswered do not."""
+    counted: NDArray[np.bool_] = rows["code"] < FIRST_CODE
+    for at in np.flatnonzero(rows["code"] == RESENT).tolist():
+        same = rows["serial"][:at] == rows["serial"][at]
+        counted[:at] &= ~same
+    return counted
+
+
+def _bytes(rows: Rows, lengths: NDArray[np.unsignedinteger], data: Data) -> list[bytes]:
+    """The bytes of each row."""
+    starts = rows["at"]
+    stops = (starts + lengths).tolist()
+    segments = np.unique(rows["segment"])
+    if len(segments) == 1:
+        source = data[int(segments[0])]
+        return [source[start:stop] for start, stop in zip(starts.tolist(), stops, strict=True)]
+    places = zip(rows["segment"].tolist(), starts.tolist(), stops, strict=True)
+    return [data[segment][start:stop] for segment, start, stop in places]
+
+
+def _end(row: np.void, data: Data) -> tuple[Facts, str]:
+    """The facts and the worker's words in the bytes of an END row."""
+    start, size = int(row["at"]), int(row["a"])
+    packed = data[int(row["segment"])][start : start + size]
+    words = packed[END_FACTS.size :].decode("utf-8", "replace")
+    return Facts._make(END_FACTS.unpack_from(packed)), words
+
+
+def _lost(rows: Rows) -> tuple[Facts, str] | None:
+    """What is known of a flight that never ended; None when not even its start is."""
+    starts = rows[rows["code"] == START]
+    if not len(starts):
+        return None
+    start = starts[0]
+    request, due_ns, sent_ns = int(start["a"]), int(start["b"]), int(start["at_ns"])
+    return Facts(request, due_ns, sent_ns, 0, 0, 0, 0, WireEnd.CLIENT, 0, 0, UNKNOWN_PHASE, 0), LOST
+
+
+UNKNOWN_PHASE = 0xFFFF
+"""A START row does not tell the phase; the plan does."""
