@@ -1,0 +1,105 @@
+"""HTTP/1.1 for a server: bytes in, whole requests out; a response as bytes. No sockets, no JSON.
+
+Framing is httptools'. A request larger than `MAX_REQUEST_BYTES` is refused.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import NamedTuple
+
+import httptools
+
+from loadstone import __version__
+
+MAX_REQUEST_BYTES = 64 << 20
+SERVER = f"loadstone-sim/{__version__}".encode()
+
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nServer: %b\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+    b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n" % SERVER
+)
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Request(NamedTuple):
+    """One whole request. Header names are lower case; `path` is without its query."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    keep_alive: bool
+
+
+class Refused(Exception):
+    """What arrived is not a request this server takes; answer with `status` and close."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class RequestReader:
+    """Turns the bytes of one connection into requests. The `on_` methods are called by httptools."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpRequestParser(self)
+        self._done: list[Request] = []
+        self.on_message_begin()
+
+    def feed(self, data: bytes) -> list[Request]:
+        """The requests that `data` completed. Raises `Refused`; the connection is of no use then."""
+        self._bytes += len(data)
+        if self._bytes > MAX_REQUEST_BYTES:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"request over {MAX_REQUEST_BYTES} bytes")
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            raise Refused(HTTPStatus.BAD_REQUEST, "this server does not change protocols") from None
+        except httptools.HttpParserError as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"not HTTP/1.1: {error}") from None
+        done, self._done = self._done, []
+        return done
+
+    def on_message_begin(self) -> None:
+        """A new request starts."""
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        path = self._url.partition(b"?")[0].decode("latin-1")
+        method = self._parser.get_method().decode("ascii")
+        keep_alive = self._parser.should_keep_alive()
+        self._done.append(Request(method, path, self._headers, b"".join(self._body), keep_alive))
+
+
+def response(status: int, body: bytes, *, keep_alive: bool = True) -> bytes:
+    """A whole JSON response."""
+    phrase = HTTPStatus(status).phrase.encode()
+    connection = b"" if keep_alive else b"Connection: close\r\n"
+    return (
+        b"HTTP/1.1 %d %b\r\nServer: %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n%b"
+        % (status, phrase, SERVER, len(body), connection, body)
+    )
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a streamed response."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

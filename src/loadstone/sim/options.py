@@ -1,0 +1,92 @@
+"""What the built-in engine can be told: the flags of `loadstone simulate` and the keys of `--url sim:...`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from loadstone.config import Count, CountOrZero, NonNegative, Positive, Seed, option
+from loadstone.errors import UsageError
+
+SCHEME = "sim:"
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+
+class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One built-in engine and its server."""
+
+    host: Annotated[str, option("--host", help="Address to listen on.", group="Server")] = "127.0.0.1"
+    port: Annotated[Port, option("--port", help="Port to listen on; 0: any free one.", group="Server")] = 0
+    model: Annotated[str, option("--model", help="The one model name it answers to.", group="Server")] = "sim"
+    api_key: Annotated[
+        str | None, option("--api-key", help="Refuse requests without this bearer token.", group="Server")
+    ] = None
+    truth: Annotated[
+        str | None,
+        option(
+            "--truth", help="Write what really happened to this file, a JSON line a request.", group="Server"
+        ),
+    ] = None
+    null: Annotated[
+        bool, option("--null", help="No engine: answer at once, to measure the client.", group="Server")
+    ] = False
+    prefill_us_per_token: Annotated[
+        NonNegative, option("--prefill-us-per-token", help="Time for each prompt token.", group="Engine")
+    ] = 20.0
+    step_ms: Annotated[Positive, option("--step-ms", help="Fixed time of one step.", group="Engine")] = 10.0
+    step_us_per_sequence: Annotated[
+        NonNegative,
+        option(
+            "--step-us-per-sequence",
+            help="Time a step takes longer for each running request.",
+            group="Engine",
+        ),
+    ] = 20.0
+    max_num_seqs: Annotated[
+        Count,
+        option("--max-num-seqs", help="Requests that run together at most; others wait.", group="Engine"),
+    ] = 256
+    default_max_tokens: Annotated[
+        Count,
+        option("--default-max-tokens", help="Longest answer when a request names no limit.", group="Answers"),
+    ] = 256
+    reasoning: Annotated[
+        CountOrZero | Literal["all"],
+        option(
+            "--reasoning",
+            help="Leading tokens of a chat answer that are reasoning: N or all.",
+            group="Answers",
+        ),
+    ] = 0
+    seed: Annotated[
+        Seed, option("--seed", help="Where answers end when nothing makes them go on.", group="Answers")
+    ] = 0
+
+
+def from_url(url: str) -> SimOptions:
+    """The options in `sim:` or `sim:step_ms=5,model=m`. Raises `UsageError` naming the nearest key."""
+    pairs = [pair for pair in url.removeprefix(SCHEME).split(",") if pair.strip()]
+    return _convert(dict(_pair(pair) for pair in pairs))
+
+
+def _pair(pair: str) -> tuple[str, str]:
+    key, equals, value = (part.strip() for part in pair.partition("="))
+    if not equals:
+        raise UsageError(f"{SCHEME} {pair!r} is not KEY=VALUE; write for example {SCHEME}step_ms=5,model=m.")
+    return key.replace("-", "_"), value
+
+
+def _convert(values: dict[str, Any]) -> SimOptions:
+    known = SimOptions.__struct_fields__
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UsageError(f"{SCHEME} there is no option {key!r}.{hint} Known: {', '.join(known)}.")
+    try:
+        return msgspec.convert(values, SimOptions, strict=False)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$.")
+        raise UsageError(f"{SCHEME} {where.rstrip('`')}: {what}.") from None

@@ -1,0 +1,57 @@
+"""Which request gets which answer: a table of paths, and the refusals around it. Pure."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import NoReturn
+
+import msgspec
+
+from loadstone import __version__
+from loadstone.sim import openai
+from loadstone.sim.http import Request
+from loadstone.sim.openai import ApiError, Asked
+from loadstone.sim.options import SimOptions
+
+Route = Callable[[Request, SimOptions, int], Asked | bytes]
+"""(request, options, start of the server in Unix seconds) -> an answer to generate, or a JSON body at once."""
+
+ROUTES: dict[str, tuple[str, Route]] = {
+    "/v1/chat/completions": ("POST", lambda request, options, _: openai.chat(request.body, options)),
+    "/v1/completions": ("POST", lambda request, options, _: openai.completions(request.body, options)),
+    "/v1/models": ("GET", lambda _, options, created: openai.models(options, created)),
+    "/health": ("GET", lambda *_: b"{}"),
+    "/version": ("GET", lambda *_: msgspec.json.encode({"version": __version__})),
+}
+OPEN = frozenset({"/health", "/version"})
+"""Paths that need no key."""
+
+
+def route(request: Request, options: SimOptions, created: int) -> Asked | bytes:
+    """What to do with a request. Raises `ApiError` for every kind of refusal."""
+    if request.path not in OPEN:
+        _authorize(request, options)
+    if request.path not in ROUTES:
+        _refuse(
+            HTTPStatus.NOT_FOUND,
+            "NotFoundError",
+            f"there is no {request.path}; there are: {', '.join(ROUTES)}",
+        )
+    method, answer = ROUTES[request.path]
+    if request.method != method:
+        _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowedError", f"{request.path} takes {method} only")
+    return answer(request, options, created)
+
+
+def _authorize(request: Request, options: SimOptions) -> None:
+    if options.api_key is None:
+        return
+    given = request.headers.get("authorization", "").encode()
+    if not hmac.compare_digest(given, f"Bearer {options.api_key}".encode()):
+        _refuse(HTTPStatus.UNAUTHORIZED, "AuthenticationError", "the API key is missing or wrong")
+
+
+def _refuse(status: HTTPStatus, kind: str, message: str) -> NoReturn:
+    raise ApiError(status, kind, message)

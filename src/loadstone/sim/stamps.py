@@ -1,0 +1,59 @@
+"""When a request arrived: the kernel's stamp of its last packet, where there is one, on the monotonic clock."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from struct import Struct
+from typing import NamedTuple
+
+from loadstone.clock import sample_offset
+
+SO_TIMESTAMPNS = 35  # also the type of the message; Linux on 64 bits, not in the socket module
+_TIMESPEC = Struct("<qq")
+_ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
+_READ_BYTES = 1 << 16
+_OFFSET_AGE_NS = 100_000_000
+
+
+class Received(NamedTuple):
+    """What one read brought; empty data: the peer closed."""
+
+    data: bytes
+    received_ns: int
+    read_ns: int
+
+
+GONE = Received(b"", 0, 0)
+"""What is left of a connection that broke."""
+
+
+class Stamps:
+    """Reads sockets together with the kernel's stamps; samples the wall clock's offset when it has aged."""
+
+    def __init__(self) -> None:
+        self._on = sys.platform == "linux" and sys.maxsize > 2**32
+        self._offset = sample_offset()
+
+    def ask(self, listener: socket.socket) -> None:
+        """Has the kernel date what comes in on the connections that `listener` accepts from now on."""
+        if self._on:
+            listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+    def receive(self, connection: socket.socket) -> Received:
+        """Reads once. Raises what `recv` raises."""
+        if not self._on:
+            return Received(connection.recv(_READ_BYTES), now := time.monotonic_ns(), now)
+        data, ancillary, _, _ = connection.recvmsg(_READ_BYTES, _ANCILLARY_BYTES)
+        read_ns = time.monotonic_ns()
+        for _, kind, stamp in ancillary:
+            if kind == SO_TIMESTAMPNS and len(stamp) == _TIMESPEC.size:
+                return Received(data, self._monotonic(stamp, read_ns), read_ns)
+        return Received(data, read_ns, read_ns)
+
+    def _monotonic(self, stamp: bytes, read_ns: int) -> int:
+        if read_ns - self._offset.mono_ns > _OFFSET_AGE_NS:
+            self._offset = sample_offset()
+        seconds, nanoseconds = _TIMESPEC.unpack(stamp)
+        return int(seconds * 1_000_000_000 + nanoseconds) - self._offset.offset_ns
