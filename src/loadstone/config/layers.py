@@ -118,8 +118,10 @@ def _from_file(file: Path) -> Layer:
 def _document(file: Path) -> Any:
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read ({error}).") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: is not UTF-8 text; save it as such.") from None
     match file.suffix.lower():
         case ".toml":
             return _toml(file, text)
@@ -150,12 +152,17 @@ def _flat(document: Mapping[Any, Any], where: str, prefix: str = "") -> Layer:
     for name, value in document.items():
         path = f"{prefix}{name}"
         if path in by_path():
-            layer[path] = value
+            layer[path] = _table(by_path()[path], value)
         elif isinstance(value, dict) and any(known.startswith(f"{path}.") for known in by_path()):
             layer.update(_flat(value, where, f"{path}."))
         else:
             raise UsageError(_unknown(path, where))
     return layer
+
+
+def _table(option: Option, value: Any) -> Any:
+    """A table may also be written as its flag has it: `goodput = "time_to_first_token:200"`."""
+    return _read(option, [value]) if option.read and isinstance(value, str) else value
 
 
 def _unknown(path: str, where: str) -> str:
@@ -182,8 +189,6 @@ def _config(merged: Layer) -> Config:
 
 def _converted(option: Option, value: Any) -> Any:
     """The value as its leaf's type has it. Raises `UsageError`."""
-    if option.read and isinstance(value, str):
-        value = _read(option, [value])
     if option.kind == "whole" and isinstance(value, float) and value.is_integer():
         value = int(value)
     try:

@@ -1,0 +1,29 @@
+"""Flags that people know from other load generators and that mean something else, or nothing, here.
+
+Synonyms that mean the same are in the tree; this is for the rest, so that one sentence says what to type.
+"""
+
+from __future__ import annotations
+
+_EXTRA = "Send it as a request field: --extra-inputs"
+
+ADVICE = {
+    "--num-prompts": "It counts requests in one tool and prompts in another; "
+    "say --request-count or --num-dataset-entries.",
+    "--backend": "The API shape is --endpoint-type, such as chat or completions.",
+    "--host": "The address is --url HOST:PORT.",
+    "--port": "The address is --url HOST:PORT.",
+    "--no-stream": "Answers are streamed only with --streaming.",
+    "--stream": "The flag is --streaming.",
+    "--ignore-eos": f"{_EXTRA} ignore_eos:true.",
+    "--temperature": f"{_EXTRA} temperature:VALUE.",
+    "--top-p": f"{_EXTRA} top_p:VALUE.",
+    "--top-k": f"{_EXTRA} top_k:VALUE.",
+    "--extra-body": f"{_EXTRA} '{{...}}'.",
+    "--percentile-metrics": "Every metric has every percentile; leave it out.",
+    "--metric-percentiles": "Every metric has every percentile; leave it out.",
+    "--save-result": "Every run is saved; --artifact-dir says where.",
+    "--save-detailed": "Every run is saved in detail; --artifact-dir says where.",
+    "--result-dir": "The folder of results is --artifact-dir.",
+    "--ramp-up-strategy": "The rate is constant over a run; set --request-rate.",
+}

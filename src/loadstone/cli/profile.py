@@ -1,0 +1,53 @@
+"""`loadstone profile`: benchmark a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from loadstone import config
+from loadstone.cli.sheet import SETTINGS, Given, Sheet, given, verbose
+
+
+def _keys() -> list[str]:
+    return [f"{option.path}=" for option in config.options()]
+
+
+@click.command(
+    cls=Sheet,
+    leaves=config.options(),
+    context_settings=SETTINGS,
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 objective missed, 4 undecided, 5 not to be believed, 130 interrupted.",
+)
+@click.option(
+    "-f",
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Settings from a TOML or YAML file; flags go over it.",
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    type=Given(_keys),
+    metavar="KEY=VALUE",
+    help="Set any key of the file form, such as load.concurrency=8; repeatable.",
+)
+@verbose
+@click.pass_obj
+def profile(
+    words: Sequence[str], /, file: Path | None, sets: tuple[str, ...], verbose: bool, **flags: Any
+) -> int:
+    """Send load to a server and report how fast it answered, and whether the numbers can be believed."""
+    asked = given(flags)
+    if verbose:
+        asked.setdefault("output.log_level", ["debug"])
+    settings = config.load(file, asked, sets)
+    from loadstone.run import run  # the whole instrument; not needed to find a mistake in the flags
+
+    return run(settings, config.masked_command(["loadstone", *words], settings))

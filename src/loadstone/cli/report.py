@@ -1,0 +1,23 @@
+"""`loadstone report FOLDER`: rebuild every output of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from loadstone import folder as layout
+from loadstone.cli.sheet import SETTINGS, verbose
+from loadstone.errors import UsageError
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("folder", type=click.Path(path_type=Path))
+@verbose
+def report(folder: Path, verbose: bool) -> int:
+    """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's folder, recorded."""
+    if not (folder / layout.RUN).is_file():
+        raise UsageError(f"{folder}: holds no {layout.RUN}; give the folder that a run named at its end.")
+    from loadstone.run import rebuild  # the analysis; not needed to find a mistake in the path
+
+    return rebuild(folder)

@@ -1,0 +1,31 @@
+"""`loadstone simulate`: the built-in engine behind a real HTTP server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from loadstone import config
+from loadstone.cli.sheet import SETTINGS, Sheet, given, verbose
+from loadstone.errors import Exit
+from loadstone.sim.options import SimOptions
+
+PORT = 8000
+"""Where people look for a server; only `--url sim:` takes a free port by default."""
+
+LEAVES = tuple(
+    leaf._replace(default=PORT) if leaf.path == "port" else leaf for leaf in config.leaves(SimOptions)
+)
+
+
+@click.command(cls=Sheet, leaves=LEAVES, context_settings=SETTINGS)
+@verbose
+def simulate(verbose: bool, **flags: Any) -> int:
+    """Serve an OpenAI-compatible API without a model: real HTTP, real time, simulated steps."""
+    asked = {"port": [str(PORT)], **given(flags)}
+    options = config.from_flags(SimOptions, LEAVES, asked)
+    from loadstone.sim.server import serve
+
+    serve(options)
+    return Exit.DONE
