@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+
+from loadstone.errors import UsageError
 
 CONFIG = "config.toml"
 RUN = "run.json"
@@ -119,3 +122,42 @@ def write_run(folder: Path, log: RunLog) -> None:
     draft = folder / (RUN + ".new")
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(log), indent=2))
     draft.replace(folder / RUN)
+
+
+OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, REPORT)
+"""What a new run would otherwise inherit. Other outputs are overwritten; anything else is not ours to remove."""
+
+
+def claim(folder: Path, force: bool) -> None:
+    """Makes `folder` ready for a new run.
+
+    Raises `UsageError` when it cannot be written to, or holds anything already: an earlier run is only
+    replaced with `force`, and what is not a run never.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        present = {entry.name for entry in folder.iterdir()}
+        if present:
+            _clear(folder, present, force)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"output.folder = {str(folder)!r}: {error.strerror}. Choose another one with --artifact-dir."
+        ) from None
+
+
+def _clear(folder: Path, present: set[str], force: bool) -> None:
+    if CONFIG not in present and RUN not in present:
+        raise UsageError(
+            f"output.folder = {str(folder)!r}: it is not empty and holds no run; choose another."
+        )
+    if not force:
+        raise UsageError(f"output.folder = {str(folder)!r} holds a run already; --force replaces it.")
+    for name in present & set(OURS):
+        entry = folder / name
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

@@ -8,6 +8,7 @@ common position, which is all the co-ordination they need. Knows nothing of HTTP
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -109,3 +110,22 @@ def read_body(folder: Path, row: Row) -> bytes:
     with (folder / BODIES).open("rb") as file:
         file.seek(row.body_at)
         return file.read(row.body_bytes)
+
+
+class Survey(NamedTuple):
+    """What a stretch of a plan holds. `digest` is the SHA-256 over its bodies, in order."""
+
+    digest: str
+    one_token_prompts: int
+
+
+def survey(folder: Path, first_row: int, rows: int) -> Survey:
+    """Reads through the bodies of `rows` rows from `first_row` on."""
+    digest = hashlib.sha256()
+    one_token = 0
+    with (folder / BODIES).open("rb") as bodies:
+        for row in read_rows(folder, first_row, first_row + rows):
+            bodies.seek(row.body_at)
+            digest.update(bodies.read(row.body_bytes))
+            one_token += row.isl_tokens == 1
+    return Survey(digest.hexdigest(), one_token)

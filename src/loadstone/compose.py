@@ -1,0 +1,135 @@
+"""Composes the plan: conversations of a source, spelled by an endpoint, dated by a schedule, stored as rows.
+
+`drafts` is pure and depends on its job alone, so any process can go on where another stopped. Run as
+`python -m loadstone.compose` it is the composer: at low priority, a bounded stretch ahead of the workers, for
+runs with more bodies than are worth waiting for before the start.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+
+import msgspec
+
+from loadstone import registry, tokens
+from loadstone.board import Board, Field
+from loadstone.config import InputConfig
+from loadstone.endpoints import Ask
+from loadstone.plan import schedule, seeds
+from loadstone.plan.store import Draft, Writer
+
+BEFOREHAND_REQUESTS = 5_000
+"""So many rows are composed before the clock starts; the composer keeps as many ahead of the workers."""
+BATCH_REQUESTS = 250
+NICENESS = 10
+
+
+class ComposeJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plan of a run depends on, and where it goes."""
+
+    folder: str
+    source: str
+    input: InputConfig
+    endpoint: str
+    ask: Ask
+    seed: int
+    template_tokens: int
+    phases: list[schedule.Phase]
+
+
+class ComposerOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A job for the composer: go on behind what the folder holds, ahead of what the board says was drawn."""
+
+    job: ComposeJob
+    board: str
+    blocks: int
+
+
+def drafts(job: ComposeJob, start: int = 0) -> Iterator[Draft]:
+    """The rows of all phases in their order, from row `start` on. Endless when the last phase is.
+
+    Warm-up prompts come from a stream of their own, so that the measured ones are the same with and without it.
+    """
+    words = tokens.load(job.input.tokenizer).words
+    source = registry.load("sources", job.source)
+    endpoint = registry.load("endpoints", job.endpoint)
+    encode = msgspec.json.Encoder().encode
+    passed = 0
+    for number, phase in enumerate(job.phases):
+        due_times = _due_times(phase, job.seed)
+        skip = max(0, start - passed)
+        if phase.requests is not None and skip >= phase.requests:
+            passed += phase.requests
+            continue
+        seed = job.seed if phase.name == "measured" else seeds.derive(job.seed, phase.name)
+        conversations = source.conversations(
+            job.input, words, seed, start=skip, template_tokens=job.template_tokens
+        )
+        for due_ns in islice(due_times, skip, None):
+            conversation = next(conversations)
+            for position, turn in enumerate(conversation.turns):
+                yield Draft(
+                    due_ns=due_ns,
+                    body=encode(endpoint.body([turn], job.ask)),
+                    isl_tokens=-1 if turn.isl_tokens is None else turn.isl_tokens,
+                    osl_tokens=-1 if turn.max_tokens is None else turn.max_tokens,
+                    conversation=conversation.id,
+                    turn=position,
+                    phase=number,
+                )
+        passed += phase.requests or 0
+
+
+def _due_times(phase: schedule.Phase, seed: int) -> Iterator[int]:
+    """The due times of a phase, ended by its count or by its duration."""
+    for index, due_ns in zip(count(), schedule.due_times(phase, seed), strict=False):
+        if index == phase.requests or (phase.duration_ns is not None and due_ns >= phase.duration_ns):
+            return
+        yield due_ns
+
+
+def compose(rows: Iterator[Draft], writer: Writer, limit: int | None) -> bool:
+    """Stores up to `limit` further rows (None: all); whether the plan is complete with them."""
+    left = limit
+    while left is None or left > 0:
+        batch = BATCH_REQUESTS if left is None else min(BATCH_REQUESTS, left)
+        stored = writer.append(islice(rows, batch))
+        if stored < batch:
+            return True
+        if left is not None:
+            left -= stored
+    return False
+
+
+def beforehand(job: ComposeJob) -> bool:
+    """Composes what is composed before the clock starts; whether the plan is complete with it."""
+    writer = Writer(Path(job.folder))
+    try:
+        return compose(drafts(job), writer, BEFOREHAND_REQUESTS)
+    finally:
+        writer.close()
+
+
+def main() -> None:
+    """The composer: stays ahead until the plan is complete or its stdin ends."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=ComposerOrder)
+    os.nice(NICENESS)
+    writer = Writer(Path(order.job.folder))
+    board = Board(Path(order.board), order.blocks)
+    rows = drafts(order.job, writer.requests)
+    while not select.select([0], [], [], 0)[0]:
+        drawn = board.live().fields[Field.DRAWN]
+        if writer.requests - drawn >= BEFOREHAND_REQUESTS:
+            time.sleep(0.02)
+        elif compose(rows, writer, BATCH_REQUESTS):
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""What a run was made on: facts of this machine that are needed to repeat or compare it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PACKAGES = ("loadstone", "httptools", "msgspec", "numpy", "polars", "tokenizers")
+
+
+def host() -> dict[str, Any]:
+    """Host, processor, memory, system and the versions of what the numbers went through."""
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "usable_cores": usable_cores(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "load_average": [round(load, 2) for load in os.getloadavg()],
+        "python": platform.python_version(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+    }
+
+
+def usable_cores() -> int:
+    """Cores this process may run on: affinity counts, a container's quota does not."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def is_local(address: str) -> bool:
+    """Whether an IP address belongs to this very host."""
+    try:
+        if ip_address(address.partition("%")[0]).is_loopback:
+            return True
+    except ValueError:
+        return False
+    own = (entry.address.partition("%")[0] for entries in psutil.net_if_addrs().values() for entry in entries)
+    return address.partition("%")[0] in own
+
+
+def cpu_busy_s() -> tuple[float, float]:
+    """Seconds all cores together have been busy, and have existed, since the machine's start."""
+    times = psutil.cpu_times()
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    # guest is part of user already
+    total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    return total - idle, total
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,82 @@
+"""One request, blocking, apart from any load: for the preflight and for asking the server who it is."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from typing import Any, NamedTuple
+
+import httptools
+
+from loadstone.load import sockets
+from loadstone.wire.url import Target
+
+MAX_BYTES = 16 << 20
+
+
+class Exchange(NamedTuple):
+    """What came back, head and framing included, and how long it took."""
+
+    raw: bytes
+    complete: bool
+    latency_ns: int
+
+
+class _Framing:
+    """Notes the end of the answer."""
+
+    def __init__(self) -> None:
+        self.parser: Any = httptools.HttpResponseParser(self)
+        self.done = False
+
+    def on_message_complete(self) -> None:
+        """A 1xx is not the answer."""
+        self.done = self.parser.get_status_code() >= 200
+
+
+def connect(
+    target: Target, addresses: list[tuple[int, tuple[Any, ...]]], timeout_s: float, verify: bool
+) -> tuple[socket.socket, tuple[int, tuple[Any, ...]]]:
+    """A connected socket and the address that answered, the first of `addresses` that does. Raises `OSError`."""
+    last: OSError = OSError("the name has no address")
+    for family, address in addresses:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.settimeout(timeout_s)
+        try:
+            sock.connect(address)
+            if target.tls:
+                sock = sockets.tls_context(verify).wrap_socket(sock, server_hostname=target.host)
+        except OSError as error:
+            sock.close()
+            last = error
+            if isinstance(error, ssl.SSLError):
+                break
+        else:
+            return sock, (family, address)
+    raise last
+
+
+def exchange(sock: socket.socket, request: bytes, timeout_s: float) -> Exchange:
+    """Sends `request` and reads until its answer ends, the server closes, or the time is up. Raises `OSError`."""
+    started = time.monotonic_ns()
+    deadline = started + round(timeout_s * 1e9)
+    sock.sendall(request)
+    framing = _Framing()
+    pieces: list[bytes] = []
+    size = 0
+    while not framing.done and size < MAX_BYTES:
+        left_s = (deadline - time.monotonic_ns()) / 1e9
+        if left_s <= 0:
+            raise TimeoutError(f"no answer within {timeout_s:g} s")
+        sock.settimeout(left_s)
+        data = sock.recv(65536)
+        if not data:
+            break
+        pieces.append(data)
+        size += len(data)
+        try:
+            framing.parser.feed_data(data)
+        except httptools.HttpParserError:
+            break
+    return Exchange(b"".join(pieces), framing.done, time.monotonic_ns() - started)

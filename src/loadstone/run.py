@@ -1,0 +1,300 @@
+"""The story of one run: settle, reach, plan, load, read, report.
+
+Nothing is started before the configuration is known to be good; the server is asked once before it is
+loaded; whatever happens then, a report is written. `rebuild` makes every output from the folder alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from loadstone import __version__, compose, environment, folder, registry, tokens
+from loadstone.config import ENGINE, Config, check_goodput, dump_toml, masked
+from loadstone.crew import Crew
+from loadstone.endpoints import Ask
+from loadstone.errors import Exit
+from loadstone.folder import ClockLog, DatasetLog, PreflightLog, RunLog
+from loadstone.interrupt import Interrupt
+from loadstone.load.conduct import Conduct, Conducted
+from loadstone.plan import schedule, seeds
+from loadstone.plan.schedule import Phase
+from loadstone.plan.store import Survey, survey
+from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, first_model, preflight, reach
+from loadstone.terminal import wants_color
+from loadstone.tokens import Tokenizer
+from loadstone.tokens.prompts import Prompts
+from loadstone.tui.simple import Progress
+from loadstone.wire import url
+
+SOURCE = "synthetic"
+logger = logging.getLogger("loadstone")
+
+
+class Setting(NamedTuple):
+    """A run that is known to be good and has not begun. `config` is resolved: seed and folder are in it."""
+
+    config: Config
+    command: str
+    id: str
+    seed: int
+    home: Path
+    tokenizer: Tokenizer
+    phases: list[Phase]
+    started: datetime
+
+
+def run(config: Config, command: str) -> Exit:
+    """Runs one benchmark and reports it. Raises `UsageError` before anything starts, `TargetError` before the load."""
+    setting = settle(config, command)
+    try:
+        _run(setting)
+    except BaseException:
+        _tidy(setting.home)
+        raise
+    return rebuild(setting.home)
+
+
+def settle(config: Config, command: str) -> Setting:
+    """Checks all that can be checked without the server, and claims the run folder. Raises `UsageError`."""
+    if config.slo.goodput:
+        from loadstone.metrics import all_metrics  # numpy and polars: only when they are needed this early
+
+        check_goodput(config, all_metrics())
+    if not config.endpoint.url.startswith(ENGINE):
+        url.parse(config.endpoint.url)
+    tokenizer = tokens.load(config.input.tokenizer)
+    _ = tokenizer.words
+    phases = schedule.phases(config.load)
+    started = datetime.now(UTC)
+    seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
+    home = Path(config.output.folder or default_folder(config, phases[-1], started))
+    folder.claim(home, config.output.force)
+    config = msgspec.structs.replace(
+        config,
+        input=msgspec.structs.replace(config.input, seed=seed),
+        output=msgspec.structs.replace(config.output, folder=str(home)),
+    )
+    return Setting(config, command, secrets.token_hex(4), seed, home, tokenizer, phases, started)
+
+
+def default_folder(config: Config, phase: Phase, started: datetime) -> Path:
+    """`artifacts/<model>-<endpoint>-<load>-<time>`, with nothing in a name that a path could mean."""
+    model = re.sub(r"[^\w.-]+", "_", config.endpoint.model or "model").strip(".")
+    load = f"rate{phase.rate:g}" if phase.rate else f"concurrency{phase.slots}"
+    return Path("artifacts") / f"{model}-{config.endpoint.type}-{load}-{started:%Y%m%dT%H%M%S.%f}"[:-3]
+
+
+def rebuild(home: Path) -> Exit:
+    """Makes all outputs of a run folder, prints the summary, and tells the exit code.
+
+    Raises `UsageError` when the folder holds no run.
+    """
+    os.environ.setdefault("POLARS_MAX_THREADS", "2")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from loadstone import summary  # numpy and polars are not worth their time before the load has ended
+    from loadstone.export import console, write_all
+    from loadstone.read import tables
+
+    tables.build(home)
+    report = write_all(summary.summarise(home), home)
+    width = shutil.get_terminal_size((100, 40)).columns
+    color = wants_color(sys.stdout, os.environ)
+    print(console.render(report, width=width, color=color, folder=home))
+    return summary.exit_code(report)
+
+
+def _run(setting: Setting) -> None:
+    """From the first process to `run.json`."""
+    config, home = setting.config, setting.home
+    with _log(home, config.output.log_level), Crew(home, _workers(config)) as crew:
+        progress = Progress(
+            sys.stderr,
+            config.output.ui or ("simple" if sys.stderr.isatty() else "none"),
+            setting.phases[-1].requests,
+            config.load.duration_s,
+        )
+        target = url.parse(crew.engine(config.endpoint.url) or config.endpoint.url)
+        reached = reach(target, config.endpoint)
+        config = _with_model(config, reached)
+        (home / folder.CONFIG).write_text(dump_toml(config))
+        found = _preflight(setting, config, reached)
+        job = _compose_job(setting, config, found)
+        complete = compose.beforehand(job)
+        for line in _announcement(setting, config, reached):
+            progress.say(line)
+        crew.brief(config, reached, f"{setting.id}-", _path(config, reached))
+        if not complete:
+            crew.compose(job)
+        with Interrupt() as interrupt:
+            conduct = Conduct(crew.fleet, crew.board, home / folder.PLAN, interrupt)
+            conducted = conduct.lead(
+                setting.phases,
+                lambda phase, elapsed_s: progress.update(crew.board.live(), elapsed_s, phase),
+            )
+        progress.close()
+        clock = crew.finish()
+        folder.write_run(home, _run_log(setting, config, reached, found, conducted, clock))
+
+
+def _workers(config: Config) -> int:
+    """How many workers: half the cores, no more than there are slots, unless told."""
+    if config.load.workers:
+        return config.load.workers
+    half = max(1, environment.usable_cores() // 2)
+    return min(half, config.load.concurrency or (half if config.load.request_rate else 1), 16)
+
+
+def _with_model(config: Config, reached: Reached) -> Config:
+    model = config.endpoint.model or first_model(reached, config.endpoint)
+    return msgspec.structs.replace(config, endpoint=msgspec.structs.replace(config.endpoint, model=model))
+
+
+def _ask(config: Config) -> Ask:
+    endpoint = config.endpoint
+    return Ask(
+        model=endpoint.model or "",
+        streaming=endpoint.streaming,
+        extra=endpoint.extra_inputs,
+        legacy_max_tokens=endpoint.legacy_max_tokens,
+        usage_per_chunk=endpoint.usage_per_chunk,
+    )
+
+
+def _path(config: Config, reached: Reached) -> str:
+    own = registry.load("endpoints", config.endpoint.type).PATH
+    return reached.target.path(own if config.endpoint.path is None else config.endpoint.path)
+
+
+def _preflight(setting: Setting, config: Config, reached: Reached) -> Preflight:
+    prompts = Prompts(setting.tokenizer.words, seeds.derive(setting.seed, "preflight"))
+    turn = Turn(
+        text=None if config.input.token_ids else prompts.text(0, CONTENT_TOKENS),
+        token_ids=prompts.ids(0, CONTENT_TOKENS) if config.input.token_ids else None,
+        max_tokens=1,
+        isl_tokens=CONTENT_TOKENS,
+    )
+    request_id = f"preflight-{setting.id}"
+    return preflight(reached, config.endpoint, _ask(config), _path(config, reached), turn, request_id)
+
+
+def _template_tokens(log: PreflightLog) -> int | None:
+    return None if log.prompt_tokens is None else max(0, log.prompt_tokens - log.content_tokens)
+
+
+def _compose_job(setting: Setting, config: Config, found: Preflight) -> compose.ComposeJob:
+    return compose.ComposeJob(
+        folder=str(setting.home / folder.PLAN),
+        source=SOURCE,
+        input=config.input,
+        endpoint=config.endpoint.type,
+        ask=_ask(config),
+        seed=setting.seed,
+        template_tokens=_template_tokens(found.log) or 0,
+        phases=setting.phases,
+    )
+
+
+def _announcement(setting: Setting, config: Config, reached: Reached) -> Iterator[str]:
+    phase = setting.phases[-1]
+    bounds = [f"{phase.requests:,} requests"] if phase.requests else []
+    bounds += [f"{config.load.duration_s:g} s"] if config.load.duration_s else []
+    yield f"{reached.target.url}  model {config.endpoint.model}  {' or '.join(bounds)}  seed {setting.seed}"
+    yield f"run folder {setting.home}  (about {_disk_mb(config, phase):,} MB at most)"
+
+
+def _disk_mb(config: Config, phase: Phase) -> int:
+    """An upper estimate of the run's size on disk: bodies twice (plan, inputs.json), a table row, raw segments."""
+    requests = phase.requests or round((phase.rate or 200.0) * (config.load.duration_s or 0.0))
+    prompt_bytes = 7 * config.input.isl_mean + 300
+    answer_bytes = 24 * (config.input.osl_mean or 256) + 900
+    return round((requests * (2 * prompt_bytes + answer_bytes) + (64 << 20)) / 1e6)
+
+
+def _run_log(
+    setting: Setting,
+    config: Config,
+    reached: Reached,
+    found: Preflight,
+    conducted: Conducted,
+    clock: ClockLog,
+) -> RunLog:
+    plan = setting.home / folder.PLAN
+    measured = conducted.phases[-1] if conducted.phases else None
+    surveyed = survey(plan, measured.first_row, measured.planned) if measured else Survey("", 0)
+    planned = measured.planned if measured else 0
+    entries = config.input.entries
+    dataset = DatasetLog(
+        source=SOURCE,
+        tokenizer=setting.tokenizer.name,
+        lengths_exact=setting.tokenizer.exact,
+        unique_prompts=surveyed.one_token_prompts == 0 and (entries is None or planned <= entries),
+        reused=max(0, planned - entries) if entries else 0,
+        digest=surveyed.digest,
+    )
+    return RunLog(
+        id=setting.id,
+        command=setting.command,
+        loadstone_version=__version__,
+        started=setting.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        end="interrupted" if conducted.interrupted else "complete",
+        seed=setting.seed,
+        config=masked(config),
+        phases=conducted.phases,
+        workers=conducted.workers,
+        clock=clock,
+        dataset=dataset,
+        preflight=found.log,
+        server_local=environment.is_local(str(reached.address[0])),
+        host_busy_share=conducted.busy_share,
+        environment={**environment.host(), "server": found.server},
+        notices=list(_notices(setting, config, found, conducted, surveyed)),
+    )
+
+
+def _notices(
+    setting: Setting, config: Config, found: Preflight, conducted: Conducted, surveyed: Survey
+) -> Iterator[str]:
+    """What a reader has to know that the tables do not hold."""
+    if setting.tokenizer.flaw:
+        yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
+    template = _template_tokens(found.log)
+    if template and not config.input.isl_includes_template:
+        yield f"The server's chat template adds {template} tokens to every prompt; they are not in the length asked for."
+    if config.input.isl_includes_template and template is None:
+        yield "The chat template's length is unknown (the server reports no usage), so nothing was taken off."
+    if surveyed.one_token_prompts:
+        yield f"{surveyed.one_token_prompts} prompts of one token cannot be unique; the server may have cached them."
+    if conducted.starved:
+        yield f"Prompts were not composed in time {conducted.starved} times; the load was lower than asked."
+
+
+@contextmanager
+def _log(home: Path, level: str) -> Iterator[None]:
+    """`loadstone.log` in the run folder."""
+    handler = logging.FileHandler(home / folder.LOG)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def _tidy(home: Path) -> None:
+    """A run that never sent a request leaves no folder behind."""
+    if not (home / folder.RUN).exists() and not any((home / folder.PARTS).glob("*")):
+        shutil.rmtree(home, ignore_errors=True)
