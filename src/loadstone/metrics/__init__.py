@@ -1,44 +1,74 @@
 """Metrics: pure functions on tables. A metric is one decorated function; its docstring is its documentation.
 
 ```
-@metric("time_to_first_token", unit="ms", better="lower")
+@metric("time_to_first_token", unit="ms", better="lower", needs=("success", "streaming"))
 def time_to_first_token(tables: Tables) -> Result: ...
 ```
-The modules of this package (or of the entry-point group `loadstone.metrics`) are searched for them.
+The modules of this package (or of the entry-point group `loadstone.metrics`) are searched for them. A metric that
+cannot be computed is `Missing` with a reason, never 0: `needs` names what has to be so before the function is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
-from loadstone.folder import RunLog
+from loadstone import registry
+from loadstone.errors import UsageError
+from loadstone.metrics._tables import Tables
+from loadstone.stats import Floats, Weighted
+
+__all__ = [
+    "NEEDS",
+    "Each",
+    "Metric",
+    "Missing",
+    "Need",
+    "Number",
+    "Result",
+    "Samples",
+    "Tables",
+    "all_metrics",
+    "metric",
+    "names",
+    "objectives",
+    "per_request",
+]
 
 Better = Literal["lower", "higher", "neither"]
 
 
-class Tables(NamedTuple):
-    """What a metric may look at.
+class Each(NamedTuple):
+    """One value a request (a function says so by its return type), in the order of `tables.requests` and the metric's unit; NaN where it has none.
 
-    `requests` holds the rows of the measured phase in the columns of `read.schema.REQUESTS`.
-    `window_ns` runs from the first send to the last event of the phase; None when nothing was sent.
+    Its distribution is that over the successes, or with `failed_too` over all requests. `none` is the reason
+    to give when no value is left.
     """
 
-    requests: pl.DataFrame
-    window_ns: tuple[int, int] | None
-    run: RunLog
-    goodput: Mapping[str, float]
+    values: Floats
+    none: str
+    note: str | None = None
+    failed_too: bool = False
 
 
 class Samples(NamedTuple):
-    """Values of a distribution, float64 in the metric's unit; `weights` None means one each."""
+    """A distribution that is not one value a request, in the metric's unit; see `stats` for weighted samples.
 
-    values: NDArray[np.float64]
-    weights: NDArray[np.float64] | None = None
+    The array is consumed. `counted` stands in for the sum of the weights where that is no number of samples.
+    """
+
+    values: Floats | Weighted
+    note: str | None = None
+    counted: int | None = None
+
+
+class Number(NamedTuple):
+    """A metric that is one number, with a note."""
+
+    value: float
     note: str | None = None
 
 
@@ -48,7 +78,58 @@ class Missing(NamedTuple):
     reason: str
 
 
-Result = Samples | float | Missing
+Result = Each | Samples | Number | float | Missing
+
+
+class Need(NamedTuple):
+    """A condition of a metric."""
+
+    met: Callable[[Tables], bool]
+    reason: str
+    """Why there is no value when it is not met, as a sentence for the report."""
+    lack: str
+    """The same in a few words, for the documentation: null ..."""
+
+
+NEEDS: dict[str, Need] = {
+    "streaming": Need(
+        lambda tables: tables.streaming,
+        "it needs a stream, and answers came whole (set --streaming).",
+        "without --streaming",
+    ),
+    "rate": Need(
+        lambda tables: tables.has_rate,
+        "it needs a request rate; in a closed loop a request is due when a slot frees.",
+        "in a closed loop",
+    ),
+    "cap": Need(
+        lambda tables: tables.has_cap,
+        "requests wait for a slot only where a rate is capped by a concurrency.",
+        "without both a rate and a concurrency",
+    ),
+    "no cap": Need(
+        lambda tables: not tables.has_cap,
+        "with a cap the wait for a slot cannot be told from lag; queue_wait has both.",
+        "where a rate is capped by a concurrency",
+    ),
+    "objectives": Need(
+        lambda tables: bool(tables.goodput),
+        "no objective was set (--goodput METRIC:VALUE).",
+        "without --goodput",
+    ),
+    "attempt": Need(
+        lambda tables: bool(tables.attempted.any()), "no request was sent.", "when no request was sent"
+    ),
+    "success": Need(
+        lambda tables: bool(tables.succeeded.any()), "no request succeeded.", "when no request succeeded"
+    ),
+    "window": Need(
+        lambda tables: tables.window_s > 0,
+        "no time passed between the first send and the last event.",
+        "when the window has no length",
+    ),
+}
+"""Conditions that metrics name in `needs`, checked in the order in which they name them."""
 
 
 class Metric(NamedTuple):
@@ -57,6 +138,9 @@ class Metric(NamedTuple):
     name: str
     unit: str
     better: Better
+    needs: tuple[str, ...]
+    each: str | None
+    """The metric that stands for this one where a single request is judged; None: itself."""
     fn: Callable[[Tables], Result]
 
     @property
@@ -64,12 +148,73 @@ class Metric(NamedTuple):
         """What it means, with formula and source."""
         return self.fn.__doc__ or ""
 
+    def result(self, tables: Tables) -> Samples | Number | Missing:
+        """What the tables give: a distribution, a number, or the reason why there is none."""
+        for need in self.needs:
+            if not NEEDS[need].met(tables):
+                return Missing(NEEDS[need].reason)
+        result = self.fn(tables)
+        if isinstance(result, Each):
+            return _distribution(result, tables)
+        return Number(result) if isinstance(result, float) else result
 
-def metric(name: str, *, unit: str, better: Better) -> Callable[[Callable[[Tables], Result]], Any]:
+
+def metric(
+    name: str, *, unit: str, better: Better, needs: tuple[str, ...] = (), each: str | None = None
+) -> Callable[[Callable[[Tables], Result]], Any]:
     """Marks a function as the metric `name`."""
 
     def mark(fn: Callable[[Tables], Result]) -> Callable[[Tables], Result]:
-        fn.metric = Metric(name, unit, better, fn)  # type: ignore[attr-defined]  # found by `all_metrics`
+        fn.metric = Metric(name, unit, better, needs, each, fn)  # type: ignore[attr-defined]  # for all_metrics
         return fn
 
     return mark
+
+
+@cache
+def all_metrics() -> dict[str, Metric]:
+    """Every metric by name, in the order of display: modules by their `ORDER`, then as they stand in them."""
+    modules = [registry.load("metrics", name) for name in registry.names("metrics")]
+    modules.sort(key=lambda module: (getattr(module, "ORDER", 100), module.__name__))
+    found: dict[str, Metric] = {}
+    for module in modules:
+        for value in vars(module).values():
+            mark = getattr(value, "metric", None)
+            if isinstance(mark, Metric) and mark.fn.__module__ == module.__name__:
+                found[mark.name] = mark
+    return found
+
+
+def names() -> tuple[str, ...]:
+    """The names of all metrics, in the order of display."""
+    return tuple(all_metrics())
+
+
+def objectives() -> tuple[str, ...]:
+    """Names that can be an objective of one request: metrics with a value a request and a better direction."""
+    return tuple(name for name, one in all_metrics().items() if one.better != "neither" and _of_one(one))
+
+
+def per_request(name: str, tables: Tables) -> Floats:
+    """The metric's value of every request, in its unit and the tables' order; NaN where there is none.
+
+    Raises `UsageError` for a name that is not a metric of single requests.
+    """
+    one = _of_one(all_metrics()[name]) if name in all_metrics() else None
+    if one is None:
+        raise UsageError(f"{name} has no value for a single request; use one of {', '.join(objectives())}.")
+    result = one.fn(tables) if all(NEEDS[need].met(tables) for need in one.needs) else None
+    return result.values if isinstance(result, Each) else np.full(len(tables.requests), np.nan)
+
+
+def _of_one(one: Metric) -> Metric | None:
+    """The metric that judges a single request where `one` is asked for. Its return type, `Each`, tells."""
+    stand_in = all_metrics()[one.each] if one.each else one
+    return stand_in if get_type_hints(stand_in.fn)["return"] is Each else None
+
+
+def _distribution(each: Each, tables: Tables) -> Samples | Missing:
+    kept = np.isfinite(each.values)
+    if not each.failed_too:
+        kept &= tables.succeeded
+    return Samples(each.values[kept], each.note) if kept.any() else Missing(each.none)

@@ -1,0 +1,163 @@
+"""Token streams: what the arrival times of one answer's chunks say about its tokens.
+
+Events that one read completed bear the same stamp and are merged into one **instant**. An instant brought k tokens:
+by the server's continuous usage where it was told for every event of the answer, else the answer's token total
+spread evenly over its events, else one token an event. Only successes are looked at. Knows no metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from loadstone.stats import Floats, Weighted
+
+if TYPE_CHECKING:
+    from loadstone.metrics._tables import Tables
+
+Ints = NDArray[np.int64]
+
+
+class Shape(NamedTuple):
+    """The streams of all requests in numbers, one entry a request; 0 where there was none."""
+
+    events: Ints
+    """Events that brought output tokens."""
+    instants: Ints
+    tokens: Floats
+    """Tokens that the stream brought: the sum of k over its instants."""
+    first_tokens: Floats
+    """k of the first instant."""
+    second_gap_ns: Ints
+    """From the first to the second instant; 0 where there is none."""
+    shared: Ints
+    """Instants of more than one event: reads that date only their last event exactly."""
+    told: NDArray[np.bool_]
+    """Whether k is the server's continuous usage."""
+
+
+class _Part(NamedTuple):
+    """Instants of some requests, one after the other."""
+
+    rows: Ints
+    """Positions of these requests among all."""
+    begins: Ints
+    """Each request's first instant; one more at the end."""
+    at_ns: Ints
+    tokens: Floats
+    first_event: Ints
+    """Each instant's first event; one more at the end."""
+    told: NDArray[np.bool_]
+    events: Ints
+    frame: pl.DataFrame
+
+
+def shape(tables: Tables) -> Shape:
+    """The shape of every request's stream."""
+    n = len(tables.requests)
+    whole = Shape(*(np.zeros(n, kind) for kind in (int, int, float, float, int, int, bool)))
+    for part in _parts(tables):
+        for column, values in zip(whole, _shape(part), strict=True):
+            column[part.rows] = values
+    return whole
+
+
+def gaps(tables: Tables) -> Weighted:
+    """Gaps between consecutive tokens, pooled: g / k in ms, with weight k, for every gap g that brought k tokens."""
+    pool = np.empty(int(np.maximum(tables.shape.instants - 1, 0).sum()), np.complex128)
+    filled = 0
+    for part in _parts(tables):
+        inner = _not_first(part)
+        weights = part.tokens[inner]
+        stop = filled + len(weights)
+        pool.imag[filled:stop] = weights
+        pool.real[filled:stop] = np.diff(part.at_ns)[inner[1:]] / weights / 1e6
+        filled = stop
+    return pool
+
+
+def lags(tables: Tables) -> Floats:
+    """How late our process read each instant, in ms after its kernel stamp; requests without stamps left out."""
+    stamped = tables.requests["kernel_stamps"].fill_null(False).to_numpy()
+    pool = np.empty(int(tables.shape.instants[stamped].sum()))
+    filled = 0
+    for part in _parts(tables, "read_ns"):
+        read_ns = _flat(part.frame["read_ns"])[part.first_event[1:] - 1]
+        chosen = np.repeat(stamped[part.rows], np.diff(part.begins))
+        late = (read_ns - part.at_ns)[chosen] / 1e6
+        pool[filled : filled + len(late)] = late
+        filled += len(late)
+    return pool
+
+
+def _parts(tables: Tables, *more: str) -> Iterator[_Part]:
+    for position, frame in tables.parts("arrival_ns", "chunk_tokens", "output_tokens", *more):
+        rows = np.arange(position, position + len(frame))
+        chosen = tables.succeeded[rows] & (frame["arrival_ns"].list.len().fill_null(0) > 0).to_numpy()
+        if chosen.any():
+            yield _part(rows[chosen], frame.filter(pl.Series(chosen)))
+
+
+def _part(rows: Ints, frame: pl.DataFrame) -> _Part:
+    arrival_ns = _flat(frame["arrival_ns"])
+    events = frame["arrival_ns"].list.len().to_numpy().astype(np.int64)
+    starts = np.cumsum(events) - events
+    begins_instant = np.concatenate(([True], arrival_ns[1:] != arrival_ns[:-1]))
+    begins_instant[starts] = True
+    first_event = np.flatnonzero(begins_instant)
+    told = _told(frame)
+    tokens = np.add.reduceat(_tokens(frame, events, told), first_event)
+    begins = np.append(np.searchsorted(first_event, starts), len(first_event))
+    ends = np.append(first_event, len(arrival_ns))
+    return _Part(rows, begins, arrival_ns[first_event], tokens, ends, told, events, frame)
+
+
+def _told(frame: pl.DataFrame) -> NDArray[np.bool_]:
+    """Whether continuous usage gives at least one token for every event of an answer.
+
+    A server that counts 0 for an event which brought text counts something else than tokens seen.
+    """
+    counts = pl.col("chunk_tokens")
+    every = counts.list.drop_nulls().list.len() == pl.col("arrival_ns").list.len()
+    told = (every & (counts.list.min() >= 1)).fill_null(False)
+    return frame.select(told).to_series().to_numpy()
+
+
+def _tokens(frame: pl.DataFrame, events: Ints, told: NDArray[np.bool_]) -> Floats:
+    """Tokens of every event."""
+    totals = frame["output_tokens"].cast(pl.Float64).fill_null(0.0).to_numpy()
+    tokens = np.repeat(np.where(totals > 0, totals / events, 1.0), events)
+    if told.any():
+        tokens[np.repeat(told, events)] = _flat(frame["chunk_tokens"].filter(pl.Series(told)))
+    return tokens
+
+
+def _flat(lists: pl.Series) -> Ints:
+    """All elements of the lists of a column that has no empty one."""
+    return lists.explode(empty_as_null=False, keep_nulls=False).to_numpy()
+
+
+def _not_first(part: _Part) -> NDArray[np.bool_]:
+    """For every instant, whether it has one before it in its answer."""
+    inner = np.ones(len(part.at_ns), np.bool_)
+    inner[part.begins[:-1]] = False
+    return inner
+
+
+def _shape(part: _Part) -> Shape:
+    first = part.begins[:-1]
+    instants = np.diff(part.begins)
+    second = np.where(instants > 1, first + 1, first)
+    return Shape(
+        events=part.events,
+        instants=instants,
+        tokens=np.add.reduceat(part.tokens, first),
+        first_tokens=part.tokens[first],
+        second_gap_ns=part.at_ns[second] - part.at_ns[first],
+        shared=np.add.reduceat((np.diff(part.first_event) > 1).astype(np.int64), first),
+        told=part.told,
+    )

@@ -1,0 +1,163 @@
+"""What metrics look at: the measured requests as columns, their token streams part by part, and the run's log.
+
+The scalar columns of all requests are in memory; the list columns, which grow with every token, are read again
+from the file, some hundred thousand tokens at a time, by whoever needs them. Knows no metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from loadstone.config import Config
+from loadstone.folder import PhaseLog, RunLog
+from loadstone.metrics import _streams
+from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
+from loadstone.read.schema import REQUESTS
+
+MEASURED = "measured"
+
+SCALARS = tuple(
+    name
+    for name, kind in REQUESTS.items()
+    if not isinstance(kind, pl.List) and name not in ("request_id", "phase", "fault")
+)
+"""The columns held in memory."""
+
+_PART_TOKENS = 1 << 18
+"""Tokens read together; one token is 20 bytes in the list columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The measured phase of one run.
+
+    `requests` has one row a request, in the columns `SCALARS` of `read.schema.REQUESTS`; arrays that have one
+    entry a request are in its order. Build it with `Tables.read`.
+    """
+
+    requests: pl.DataFrame
+    run: RunLog
+    _part: Callable[[int, int, list[str]], pl.DataFrame]
+    """The measured rows among the table's rows i to j, and of them the given columns."""
+    _rows: int
+    """Rows of the table, warm-up included."""
+
+    @classmethod
+    def read(cls, table: pl.LazyFrame, run: RunLog) -> Tables:
+        """The tables of a run from its `requests.parquet` (or any frame in those columns)."""
+        measured = pl.col("phase") == MEASURED
+
+        def part(start: int, stop: int, columns: list[str]) -> pl.DataFrame:
+            return table.slice(start, stop - start).filter(measured).select(columns).collect()
+
+        requests = table.filter(measured).select(SCALARS).collect()
+        return cls(requests, run, part, table.select(pl.len()).collect().item())
+
+    @cached_property
+    def config(self) -> Config:
+        """The resolved config of the run."""
+        return msgspec.convert(self.run.config, Config)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether answers were asked for as streams."""
+        return self.config.endpoint.streaming
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether requests had due times of their own (open loop, capped or not)."""
+        return self.config.load.request_rate is not None
+
+    @property
+    def has_cap(self) -> bool:
+        """Whether a rate went together with a limit of concurrency."""
+        return self.has_rate and self.config.load.concurrency is not None
+
+    @property
+    def goodput(self) -> dict[str, float]:
+        """The objectives that one request has to meet, by metric, in display units."""
+        return self.config.slo.goodput
+
+    @cached_property
+    def phase(self) -> PhaseLog | None:
+        """The log of the measured phase; None when the run never came to it."""
+        return next((phase for phase in self.run.phases if phase.name == MEASURED), None)
+
+    @cached_property
+    def succeeded(self) -> NDArray[np.bool_]:
+        """For every request, whether its answer is whole."""
+        return self.requests["outcome"].is_in(list(SUCCESSES)).to_numpy()
+
+    @cached_property
+    def attempted(self) -> NDArray[np.bool_]:
+        """For every request, whether it was tried at all: every outcome but not-sent."""
+        return (self.requests["outcome"] != NOT_SENT).to_numpy()
+
+    @cached_property
+    def cut(self) -> NDArray[np.bool_]:
+        """For every request, whether it was still under way when the run ended."""
+        return (self.requests["outcome"] == CUT).to_numpy()
+
+    @cached_property
+    def window_ns(self) -> tuple[int, int] | None:
+        """From the first send to the last event of the measured phase; None when nothing was sent."""
+        sent = self.requests["sent_ns"].min()
+        if not isinstance(sent, int):
+            return None
+        instants = ("sent_ns", "first_ns", "last_ns", "done_ns")
+        ends = [end for name in instants if isinstance(end := self.requests[name].max(), int)]
+        return sent, max(ends)
+
+    @property
+    def window_s(self) -> float:
+        """The window's length in seconds; 0 when nothing was sent."""
+        return (self.window_ns[1] - self.window_ns[0]) / 1e9 if self.window_ns else 0.0
+
+    def ms(self, start: str, end: str) -> NDArray[np.float64]:
+        """For every request the milliseconds between two of its moments; NaN where either never came."""
+        difference = self.requests.select(pl.col(end) - pl.col(start)).to_series()
+        return (difference / 1e6).fill_null(float("nan")).to_numpy()
+
+    def number(self, name: str) -> NDArray[np.float64]:
+        """For every request the number in column `name`; NaN where there is none."""
+        return self.requests[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+    @property
+    def end(self) -> str:
+        """The column of the moment an answer was complete for its user: its last token, or its end."""
+        return "last_ns" if self.streaming else "done_ns"
+
+    @cached_property
+    def left_ns(self) -> pl.Series:
+        """For every request the moment it stopped being in flight; null where it never was.
+
+        The end of the response; for one that had none, the end of the phase if it was cut, else its last event.
+        """
+        phase_end = pl.lit(self.phase.end_ns if self.phase else None, pl.Int64)
+        cut = pl.when(pl.col("outcome") == CUT).then(phase_end)
+        end = pl.coalesce("done_ns", cut, "last_ns", "first_ns", "sent_ns")
+        return self.requests.select(pl.when(pl.col("sent_ns").is_not_null()).then(end)).to_series()
+
+    @cached_property
+    def shape(self) -> _streams.Shape:
+        """The token streams of all requests in numbers."""
+        return _streams.shape(self)
+
+    def parts(self, *columns: str) -> Iterator[tuple[int, pl.DataFrame]]:
+        """All requests in parts of bounded size: position of the part's first request, and its columns."""
+        tokens = self.requests["output_tokens"].mean()
+        step = (
+            max(1, int(_PART_TOKENS / max(float(tokens), 1.0))) if isinstance(tokens, int | float) else 1000
+        )
+        position = 0
+        for start in range(0, self._rows, step):
+            part = self._part(start, start + step, list(columns))
+            yield position, part
+            position += len(part)

@@ -1,0 +1,46 @@
+"""The documentation of all metrics, as Markdown, made from their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from itertools import groupby
+
+from loadstone.metrics import NEEDS, Metric, all_metrics
+
+_INTRO = """\
+# Metrics
+
+This page is made from the docstrings of the metrics.
+
+Every metric is over the measured phase; warm-up is left out. The five instants are `due` (planned moment; in a closed
+loop the moment the slot freed), `sent` (just before the first byte goes to the kernel), `first` and `last` (arrival of the
+first and the last output token) and `done` (end of the response). A distribution has count, mean, min, max, std (of the
+population) and the percentiles p1 p5 p10 p25 p50 p75 p90 p95 p99 p99.9 (linear interpolation). A percentile with fewer than
+10 samples expected beyond it is marked as thin. A metric that cannot be computed is null with a reason, never 0.
+"""
+
+
+def markdown() -> str:
+    """The page: a chapter a module, a section a metric."""
+    chapters = groupby(all_metrics().values(), key=lambda metric: metric.fn.__module__)
+    return "\n".join([_INTRO, *(_chapter(module, list(metrics)) for module, metrics in chapters)])
+
+
+def _chapter(module: str, metrics: list[Metric]) -> str:
+    title, _, text = inspect.cleandoc(sys.modules[module].__doc__ or module).partition("\n")
+    title = title.rstrip(".")
+    return "\n".join([f"## {title}", *([text] if text else []), "", *map(_section, metrics)])
+
+
+def _section(metric: Metric) -> str:
+    return f"### {metric.name}\n\n{_facts(metric)}\n\n{inspect.cleandoc(metric.doc)}\n"
+
+
+def _facts(metric: Metric) -> str:
+    facts = [f"Unit: {metric.unit}"]
+    if metric.better != "neither":
+        facts.append(f"{metric.better} is better")
+    if metric.needs:
+        facts.append("null " + ", ".join(NEEDS[need].lack for need in metric.needs))
+    return " · ".join(facts) + "."

@@ -1,0 +1,61 @@
+"""Instrument: the client's own share in the numbers.
+
+The certificate is made from these. They are over all requests, successful or not, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
+from loadstone.metrics._streams import lags
+
+ORDER = 60
+
+_NO_STAMPS = "no kernel stamps: arrival is the moment of reading, so the lag cannot be seen."
+
+
+@metric("send_lag", unit="ms", better="lower", needs=("no cap", "attempt"))
+def send_lag(tables: Tables) -> Each:
+    """How late the client sent: sent - due; in a closed loop sent - the moment the slot freed."""
+    return Each(tables.ms("due_ns", "sent_ns"), "no request was sent.", failed_too=True)
+
+
+@metric("client_lag", unit="ms", better="lower", needs=("streaming", "success"))
+def client_lag(tables: Tables) -> Result:
+    """How late our process read tokens that had arrived: read - arrival, one sample a read, over successes.
+
+    The kernel dated the arrival, so latencies are not longer by this. But bytes that wait in the socket are merged
+    and bear the last one's stamp, so a lag beyond the gap between tokens blurs the gaps.
+    """
+    pool = lags(tables)
+    return Samples(pool) if len(pool) else Missing(_NO_STAMPS)
+
+
+@metric("first_token_client_lag", unit="ms", better="lower", needs=("streaming", "success"))
+def first_token_client_lag(tables: Tables) -> Each:
+    """How late our process read the first token: first_read - first, where the kernel dated it; over successes."""
+    stamped = tables.requests["kernel_stamps"].fill_null(False).to_numpy()
+    return Each(np.where(stamped, tables.ms("first_ns", "first_read_ns"), np.nan), _NO_STAMPS)
+
+
+@metric("shared_reads", unit="%", better="lower", needs=("streaming", "success"))
+def shared_reads(tables: Tables) -> Result:
+    """Share of reads that completed several token events, over successes.
+
+    Such a read dates only its last event exactly; the earlier ones arrived between the previous stamp and this one. It
+    is the honest limit of the instrument.
+    """
+    shape = tables.shape
+    instants = int(shape.instants.sum())
+    return 100 * int(shape.shared.sum()) / instants if instants else Missing("no answer brought a token.")
+
+
+@metric("connect_time", unit="ms", better="lower", needs=("attempt",))
+def connect_time(tables: Tables) -> Each:
+    """Time to open a connection, TCP and TLS together: connected - connect, for requests that had to open one.
+
+    It is over before `sent` and is in no latency.
+    """
+    none = "no connection was opened: all requests used kept-alive ones."
+    return Each(tables.ms("connect_ns", "connected_ns"), none, failed_too=True)

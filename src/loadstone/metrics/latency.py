@@ -1,0 +1,167 @@
+"""Latency: how long a user waited.
+
+Over successes only; failures are counted apart and never enter a latency. Times are differences of the five instants
+(due, sent, first, last, done); arrivals are the kernel's stamps where it gives them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
+from loadstone.metrics._streams import Shape, gaps
+from loadstone.stats import Floats
+
+ORDER = 10
+
+_NO_TOKEN = "no answer brought an output token."
+_ONE_PIECE = "every answer came in one piece, so there is no gap between tokens."
+
+
+@metric("time_to_first_token", unit="ms", better="lower", needs=("streaming", "success"))
+def time_to_first_token(tables: Tables) -> Each:
+    """From sending a request to the arrival of its first output token of any channel.
+
+    first - sent. Channels are content, reasoning and tool calls; an event without text (a role, an empty delta)
+    is no token. Connecting is not in it: `sent` is just before the first byte goes to the kernel.
+    vLLM counts the first event that has choices, even an empty one, so its number can be lower.
+    """
+    return Each(tables.ms("sent_ns", "first_ns"), _NO_TOKEN)
+
+
+@metric("time_to_first_output_token", unit="ms", better="lower", needs=("streaming", "success"))
+def time_to_first_output_token(tables: Tables) -> Each:
+    """From sending a request to its first token that is not reasoning: the first one of the answer proper.
+
+    first_answer - sent; the same as time_to_first_token where nothing was reasoned.
+    Answers that never left reasoning have no value and are counted in the note. Name and meaning as in AIPerf.
+    """
+    values = tables.ms("sent_ns", "first_answer_ns")
+    reasoned = np.isfinite(tables.ms("sent_ns", "first_ns")) & np.isnan(values) & tables.succeeded
+    if not reasoned.any():
+        return Each(values, _NO_TOKEN)
+    note = f"{int(reasoned.sum())} answers were reasoning only and are left out."
+    return Each(values, "every answer was reasoning only.", note)
+
+
+@metric("time_to_second_token", unit="ms", better="lower", needs=("streaming", "success"))
+def time_to_second_token(tables: Tables) -> Each:
+    """From the first to the second instant at which an answer brought tokens.
+
+    second - first, where events of one read are one instant. It is the first decode step as the user sees it, often
+    longer than later ones. A chunk of several tokens is one instant.
+    """
+    second_ns = tables.shape.second_gap_ns
+    return Each(np.where(second_ns > 0, second_ns / 1e6, np.nan), _ONE_PIECE)
+
+
+@metric(
+    "inter_token_latency",
+    unit="ms",
+    better="lower",
+    needs=("streaming", "success"),
+    each="time_per_output_token_corrected",
+)
+def inter_token_latency(tables: Tables) -> Result:
+    """The gap between consecutive tokens, pooled over all answers: every gap counts once, not every request.
+
+    A gap g that brought k tokens counts as k gaps of g/k, so gaps times weights add up to the sum of
+    (last - first) over the answers. Events with the same arrival stamp (one read) are one instant. k is the server's
+    continuous usage where it gives at least one token for every event of an answer; else the answer's token total spread
+    evenly over its events, so that k may be broken; else one token an event. The note says which, and how many of the
+    gaps brought more than one token. `count` is the number of token gaps. For one request (goodput) it means the
+    request's mean gap, time_per_output_token_corrected. AIPerf's metric of this name is that mean
+    per request; vLLM pools gaps between chunks, whatever they held.
+    """
+    pool = gaps(tables)
+    if not len(pool):
+        return Missing(_ONE_PIECE)
+    return Samples(pool, _how_counted(tables, float((pool.imag > 1.0).mean())))
+
+
+@metric("time_per_output_token", unit="ms", better="lower", needs=("streaming", "success"))
+def time_per_output_token(tables: Tables) -> Each:
+    """One request's mean time a token after the first: (last - first) / (n - 1), for n > 1 output tokens.
+
+    n is the server's count, all channels, as in vLLM's TPOT. When the first instant brought more than one
+    token it comes out too low; time_per_output_token_corrected does not.
+    """
+    tokens = tables.number("output_tokens")
+    return Each(_ratio(tables.ms("first_ns", "last_ns"), tokens - 1), "no answer had two output tokens.")
+
+
+@metric("time_per_output_token_corrected", unit="ms", better="lower", needs=("streaming", "success"))
+def time_per_output_token_corrected(tables: Tables) -> Each:
+    """One request's mean gap between tokens: (last - first) / (n - k0), k0 being the tokens of the first instant.
+
+    n is the number of tokens the stream brought, counted as for inter_token_latency; so the mean weighs
+    every gap with its tokens and equals the mean of the request's own gaps there. With one token in the first
+    instant it is time_per_output_token.
+    """
+    return Each(mean_gap_ms(tables), _ONE_PIECE)
+
+
+@metric("request_latency", unit="ms", better="lower", needs=("success",))
+def request_latency(tables: Tables) -> Each:
+    """From sending a request to the last token of its answer; without streaming, to the end of the response.
+
+    last - sent, or done - sent. The usage event and the end mark of a stream come later and are not in it.
+    """
+    return Each(tables.ms("sent_ns", tables.end), _NO_TOKEN)
+
+
+@metric("request_latency_from_due", unit="ms", better="lower", needs=("rate", "success"))
+def request_latency_from_due(tables: Tables) -> Each:
+    """From the moment a request was due to the last token of its answer (without streaming: its end).
+
+    last - due, or done - due. What a user feels who comes at the planned moment, waiting for a slot and the
+    client's own lag included: it does not hide a queue (the coordinated omission described by Gil Tene). In a closed
+    loop a request is due when its slot frees and this would be request_latency.
+    """
+    return Each(tables.ms("due_ns", tables.end), _NO_TOKEN)
+
+
+@metric("queue_wait", unit="ms", better="lower", needs=("cap", "attempt"))
+def queue_wait(tables: Tables) -> Each:
+    """How long a request that was due waited at the client for a free slot: sent - due, over all that were sent.
+
+    Only where a rate is capped by a concurrency. AIPerf's credit_to_start_latency has no counterpart here.
+    """
+    return Each(tables.ms("due_ns", "sent_ns"), "no request was sent.", failed_too=True)
+
+
+def mean_gap_ms(tables: Tables) -> Floats:
+    """(last - first) / (n - k0) of every request; NaN without a gap."""
+    shape = tables.shape
+    return _ratio(
+        tables.ms("first_ns", "last_ns"), np.where(shape.instants > 1, _later_tokens(shape), np.nan)
+    )
+
+
+def _later_tokens(shape: Shape) -> Floats:
+    return shape.tokens - shape.first_tokens
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Element by element; NaN where the denominator is not above 0."""
+    return numerator / np.where(denominator > 0, denominator, np.nan)
+
+
+def _how_counted(tables: Tables, several: float) -> str:
+    """Where the tokens of a chunk come from, and how many chunks brought several."""
+    shape, source = tables.shape, tables.requests["output_tokens_source"]
+    spread = ~shape.told & (tables.number("output_tokens") > 0)
+    by = {
+        "continuous usage": shape.told,
+        "usage totals spread evenly": spread & (source == "usage").fill_null(False).to_numpy(),
+        "counts of the tokenizer spread evenly": spread & (source != "usage").fill_null(True).to_numpy(),
+        "one token a chunk assumed": ~shape.told & ~spread,
+    }
+    events = shape.events.sum()
+    shares = {name: shape.events[chosen].sum() / events for name, chosen in by.items()}
+    told = ", ".join(f"{name} ({share:.3g} %)" for name, share in _percent(shares) if share)
+    return f"tokens of a chunk: {told} of the chunks; {100 * several:.3g} % of the gaps brought more than one token."
+
+
+def _percent(shares: dict[str, float]) -> list[tuple[str, float]]:
+    return [(name, 100 * float(share)) for name, share in shares.items()]

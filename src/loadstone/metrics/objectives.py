@@ -1,0 +1,44 @@
+"""Goodput: what counts when objectives have to be met.
+
+A request meets the objectives when it succeeded and every metric named by `--goodput` is within its limit: at most the limit
+where lower is better, at least where higher is. A metric that the request does not have counts as not met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadstone.metrics import Missing, Result, Tables, all_metrics, metric, per_request
+
+ORDER = 30
+
+
+@metric("goodput", unit="requests/s", better="higher", needs=("objectives", "attempt", "window"))
+def goodput(tables: Tables) -> Result:
+    """Requests that met every objective / window (request goodput, as in DistServe and vLLM)."""
+    return float(met(tables).sum() / tables.window_s)
+
+
+@metric("token_goodput", unit="tokens/s", better="higher", needs=("objectives", "attempt", "window"))
+def token_goodput(tables: Tables) -> Result:
+    """Output tokens of the requests that met every objective / window."""
+    tokens = tables.number("output_tokens")
+    if not np.isfinite(tokens[tables.succeeded]).any() and tables.succeeded.any():
+        return Missing("the number of tokens is not known for any answer.")
+    return float(np.nansum(tokens[met(tables)]) / tables.window_s)
+
+
+@metric("goodput_attainment", unit="%", better="higher", needs=("objectives", "attempt"))
+def goodput_attainment(tables: Tables) -> Result:
+    """Share of all requests sent that met every objective; failed and cut ones did not."""
+    return float(100 * met(tables).sum() / tables.attempted.sum())
+
+
+def met(tables: Tables) -> NDArray[np.bool_]:
+    """For every request, whether it met every objective. Raises `UsageError` for a name that cannot be one."""
+    good = tables.succeeded.copy()
+    for name, limit in tables.goodput.items():
+        values = per_request(name, tables)
+        good &= values >= limit if all_metrics()[name].better == "higher" else values <= limit
+    return good

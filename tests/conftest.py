@@ -1,0 +1,159 @@
+"""Runs built by hand: rows of `requests.parquet` and a `run.json`, for the tests of everything that reads them.
+
+Times are given in milliseconds after `T0_NS`, which lies beyond 2**53: whoever turns an absolute time into a float
+loses nanoseconds, and a test sees it.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+T0_NS = 2**53 + 1_000_000_001
+_serial = count()
+
+
+def ns(at_ms):
+    return None if at_ms is None else T0_NS + round(at_ms * 1e6)
+
+
+def _answer(
+    *arrivals,
+    sent=0.0,
+    due=None,
+    done=None,
+    lag=0.0,
+    tokens=None,
+    outcome="ok-length",
+    counts=None,
+    **columns,
+):
+    """A request sent at `sent` whose token events arrived at `arrivals` and were read `lag` later."""
+    last = arrivals[-1] if arrivals else None
+    request = next(_serial)
+    row = {
+        "request": request,
+        "request_id": f"id-{request}",
+        "phase": "measured",
+        "worker": 0,
+        "outcome": outcome,
+        "retries": 0,
+        "due_ns": ns(sent if due is None else due),
+        "sent_ns": ns(sent),
+        "first_ns": ns(arrivals[0]) if arrivals else None,
+        "first_answer_ns": ns(arrivals[0]) if arrivals else None,
+        "last_ns": ns(last),
+        "done_ns": ns(last if done is None else done),
+        "first_read_ns": ns(arrivals[0] + lag) if arrivals else None,
+        "kernel_stamps": True,
+        "output_tokens": len(arrivals) if tokens is None else tokens,
+        "output_tokens_source": "usage",
+        "input_tokens": 10,
+        "input_tokens_source": "usage",
+        "arrival_ns": [ns(at) for at in arrivals],
+        "read_ns": [ns(at + lag) for at in arrivals],
+        "chunk_tokens": counts,
+    }
+    return row | columns
+
+
+@pytest.fixture
+def answer():
+    """One row: `answer(50, 60, 70, sent=0)` got its tokens 50, 60 and 70 ms after it was sent."""
+    return _answer
+
+
+@pytest.fixture
+def unsent():
+    """One row that was due at `due` ms and never sent."""
+
+    def make(due=0.0, **columns):
+        return (
+            _answer(outcome="not-sent", due=due, tokens=0)
+            | {"sent_ns": None, "kernel_stamps": None}
+            | columns
+        )
+
+    return make
+
+
+@pytest.fixture
+def frame():
+    """Rows as the table that `requests.parquet` holds."""
+    import polars as pl
+
+    from loadstone.read.schema import REQUESTS
+
+    def make(*rows):
+        return pl.DataFrame(list(rows), schema=REQUESTS, strict=False)
+
+    return make
+
+
+@pytest.fixture
+def run_log():
+    """A `run.json` of one measured phase that lasted from 0 to `end` ms."""
+    import msgspec
+
+    from loadstone.config import Config, EndpointConfig, LoadConfig, SloConfig
+    from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, WorkerLog
+
+    def make(streaming=True, rate=None, cap=None, goodput=None, planned=1, end=1000.0, cpu=0.1, **changes):
+        config = Config(
+            endpoint=EndpointConfig(streaming=streaming),
+            load=LoadConfig(request_rate=rate, concurrency=cap),
+            slo=SloConfig(goodput=goodput or {}),
+        )
+        log = RunLog(
+            id="r1",
+            command="loadstone profile",
+            loadstone_version="0",
+            started="2026-01-01T00:00:00Z",
+            end="complete",
+            seed=1,
+            config=msgspec.to_builtins(config),
+            phases=[
+                PhaseLog(
+                    name="measured",
+                    first_row=0,
+                    planned=planned,
+                    start_ns=ns(0),
+                    stop_ns=ns(end),
+                    end_ns=ns(end),
+                )
+            ],
+            workers=[
+                WorkerLog(
+                    worker=0, cpu_ns=round(cpu * 1e9), wall_ns=1_000_000_000, flights=planned, reads=planned
+                )
+            ],
+            clock=ClockLog(kernel_stamps=True, steps=0),
+            dataset=DatasetLog(
+                source="synthetic",
+                tokenizer="builtin",
+                lengths_exact=True,
+                unique_prompts=True,
+                reused=0,
+                digest="0",
+            ),
+            preflight=None,
+            server_local=False,
+            host_busy_share=0.2,
+            environment={"host": "test"},
+            notices=[],
+        )
+        return msgspec.structs.replace(log, **changes)
+
+    return make
+
+
+@pytest.fixture
+def tables(frame, run_log):
+    """The tables of a run with these rows; keywords go to `run_log`."""
+    from loadstone.metrics import Tables
+
+    def make(*rows, **run):
+        return Tables.read(frame(*rows).lazy(), run_log(**{"planned": len(rows), **run}))
+
+    return make
