@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+
+def test_lengths_are_of_successes(tables, answer, result):
+    run = tables(answer(5, tokens=7, input_tokens=11), answer(5, tokens=99, outcome="reset"))
+    assert result("input_sequence_length", run).values.tolist() == [11.0]
+    assert result("output_sequence_length", run).values.tolist() == [7.0]
+
+
+def test_reasoning_is_taken_off_where_it_is_told(tables, answer, result):
+    run = tables(answer(5, tokens=100, usage_reasoning_tokens=60), answer(5, tokens=4))
+    assert result("output_token_count", run).values.tolist() == [40.0]
+    assert result("reasoning_token_count", run).values.tolist() == [60.0]
+
+
+@pytest.mark.parametrize("name", ["output_token_count", "reasoning_token_count"])
+def test_reasoning_that_is_not_told_is_missing(name, tables, answer, reason):
+    assert "does not tell" in reason(name, tables(answer(5)))
+
+
+def test_mismatch_is_signed_and_relative_to_what_was_asked(tables, answer, result, reason):
+    run = tables(answer(5, tokens=96, planned_output_tokens=128), answer(5, tokens=3))
+    assert result("output_length_mismatch", run).values.tolist() == [-25.0]
+    assert reason("output_length_mismatch", tables(answer(5))) == "no output length was asked for."

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+
+def test_rates_count_successes_over_first_send_to_last_event(tables, answer, mean):
+    rows = [
+        answer(150, 200, sent=100, tokens=20),
+        answer(300, 400, sent=100, tokens=30),
+        answer(500, 1100, sent=200, outcome="truncated", tokens=7),
+    ]
+    run = tables(*rows)  # 1 s from the first send to the failed request's last event
+    assert mean("request_throughput", run) == 2.0
+    assert mean("output_token_throughput", run) == 50.0
+    assert mean("input_token_throughput", run) == 20.0
+    assert mean("total_token_throughput", run) == 70.0
+    assert mean("failed_output_tokens", run) == 7.0
+
+
+def test_no_failure_lost_no_token(tables, answer, mean):
+    assert mean("failed_output_tokens", tables(answer(5))) == 0.0
+
+
+def test_speed_for_one_user_is_one_over_the_mean_gap(tables, answer, result):
+    run = tables(answer(50, 60, 70), answer(50, 90, tokens=5, counts=[1, 4]), answer(4))
+    assert result("output_token_throughput_per_user", run).values.tolist() == [100.0, 100.0]
+
+
+def test_answers_of_unknown_length_are_left_out_and_said(tables, answer, result, reason):
+    unknown = answer(500, 1000) | {"output_tokens": None}
+    found = result("output_token_throughput", tables(answer(50, tokens=4), unknown))
+    assert found.value == 4.0
+    assert found.note == "1 answers whose tokens are not known are left out."
+    assert "not known" in reason("output_token_throughput", tables(unknown))
+
+
+@pytest.mark.parametrize("name", ["request_throughput", "output_token_throughput", "total_token_throughput"])
+def test_without_a_success_there_is_no_throughput(name, tables, answer, unsent, reason):
+    assert reason(name, tables(answer(9, outcome="reset"))) == "no request succeeded."
+    assert reason(name, tables(unsent())) == "no request succeeded."
+
+
+def test_a_window_without_length_has_no_rate(tables, answer, reason):
+    assert "no time passed" in reason("request_throughput", tables(answer(0, sent=0)))
