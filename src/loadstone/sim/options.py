@@ -7,10 +7,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from loadstone.config import Count, CountOrZero, NonNegative, Positive, Seed, option
+from loadstone.config import Count, CountOrZero, Seed, option
 from loadstone.errors import UsageError
 
 SCHEME = "sim:"
+Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
+Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
+"""Bounded by an hour: an endless step is an engine that hangs, which is not meant."""
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 
@@ -33,11 +36,13 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         bool, option("--null", help="No engine: answer at once, to measure the client.", group="Server")
     ] = False
     prefill_us_per_token: Annotated[
-        NonNegative, option("--prefill-us-per-token", help="Time for each prompt token.", group="Engine")
+        Microseconds, option("--prefill-us-per-token", help="Time for each prompt token.", group="Engine")
     ] = 20.0
-    step_ms: Annotated[Positive, option("--step-ms", help="Fixed time of one step.", group="Engine")] = 10.0
+    step_ms: Annotated[Milliseconds, option("--step-ms", help="Fixed time of one step.", group="Engine")] = (
+        10.0
+    )
     step_us_per_sequence: Annotated[
-        NonNegative,
+        Microseconds,
         option(
             "--step-us-per-sequence",
             help="Time a step takes longer for each running request.",

@@ -337,12 +337,18 @@ def _raise_descriptor_limit() -> None:
 def main() -> int:
     """The child process: options in, address out; the exit code."""
     try:
-        options = msgspec.json.decode(sys.stdin.buffer.readline(), type=SimOptions)
-        serve(options, announce=_announce, lifeline_fd=sys.stdin.fileno())
+        serve(_read_options(), announce=_announce, lifeline_fd=sys.stdin.fileno())
     except LoadstoneError as error:
         print(error, file=sys.stderr)
         return int(error.exit)
     return 0
+
+
+def _read_options() -> SimOptions:
+    try:
+        return msgspec.json.decode(sys.stdin.buffer.readline(), type=SimOptions)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"options: {error}") from None
 
 
 def _announce(port: int) -> None:
