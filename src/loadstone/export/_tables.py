@@ -29,7 +29,7 @@ RATES = (
     "output_token_throughput",
     "request_throughput",
     "total_token_throughput",
-    "request_goodput",
+    "goodput",
     "output_token_throughput_per_user",
     "token_goodput",
     "concurrency",

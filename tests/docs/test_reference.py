@@ -1,0 +1,87 @@
+"""What the pages list is what there is: files, columns, outcomes, exit codes, metrics, links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from loadstone.errors import Exit
+from loadstone.metrics import docs
+from loadstone.read.outcome import OUTCOMES
+from loadstone.read.schema import REQUESTS
+from loadstone.registry import load, names
+from loadstone.report import SCHEMA_VERSION, MetricResult, Report
+
+ROOT = Path(__file__).parents[2]
+OUTPUTS = (ROOT / "docs/outputs.md").read_text()
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def chapter(title: str) -> str:
+    return OUTPUTS.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def first_cells(text: str) -> list[str]:
+    """Code words in the first cells of a table, in order."""
+    cells = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
+    return [word for cell in cells for word in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_page_of_metrics_is_what_the_docstrings_say() -> None:
+    assert (ROOT / "docs/metrics.md").read_text().rstrip() == docs.markdown().rstrip(), "run: make docs"
+
+
+def test_every_column_of_the_table_of_requests_is_explained_in_its_order() -> None:
+    assert first_cells(chapter("requests.parquet")) == list(REQUESTS)
+
+
+def test_every_outcome_is_explained_in_the_words_of_the_code() -> None:
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", chapter("Outcomes"), re.MULTILINE))
+    assert rows == OUTCOMES
+
+
+@pytest.mark.parametrize("text", [chapter("Exit codes"), README])
+def test_every_exit_code_is_explained(text: str) -> None:
+    assert re.findall(r"^\| (\d+) \|", text, re.MULTILINE) == [str(code.value) for code in Exit]
+
+
+def test_exit_codes_bear_their_names() -> None:
+    found = re.findall(r"^\| (\d+) \| (\w+) \|", chapter("Exit codes"), re.MULTILINE)
+    assert found == [(str(code.value), code.name) for code in Exit]
+
+
+@pytest.mark.parametrize("name", names("export"))
+def test_every_output_file_is_listed(name: str) -> None:
+    exporter: Any = load("export", name)
+    assert exporter.FILE in first_cells(OUTPUTS)
+    assert f"`{exporter.FILE}`" in README
+
+
+def test_every_branch_of_the_report_is_explained() -> None:
+    branches = [field.name for field in msgspec.structs.fields(Report)]
+    assert sorted(first_cells(chapter("report.json"))) == sorted(branches)
+
+
+def test_every_field_of_a_metric_is_named() -> None:
+    row = next(line for line in chapter("report.json").splitlines() if line.startswith("| `metrics`"))
+    assert re.findall(r"`(\w+)`", row)[1:] == ["unit", "better", *_statistics(), "thin", "reason", "note"]
+
+
+def _statistics() -> list[str]:
+    fields = [field.name for field in msgspec.structs.fields(MetricResult)]
+    return fields[fields.index("count") : fields.index("thin")]
+
+
+def test_the_changelog_names_the_schema() -> None:
+    assert f"`report.json` (schema {SCHEMA_VERSION})" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
