@@ -23,15 +23,13 @@ time to first token ms  51.9   58.1   57.0   62.7   68.4   85.5    103~   108
 inter token latency ms  9.10   10.2   10.0   11.0   12.0   15.0   18.0   19.0
 request latency     ms 1,220  1,360  1,340  1,470  1,600  2,010  2,410~ 2,540
 
-output token throughput  1,250 tokens/s
-request throughput        9.87 requests/s
+output throughput  1,250 tokens/s   request throughput  9.87 requests/s
 
 ~ too few samples for this percentile
 
 loadstone profile --model M --url localhost:8000 --request-rate 10
 files  artifacts/M-chat/
-       report.json requests.parquet
-"""
+       report.json requests.parquet"""
 
 AT_40 = """\
 VALID: The client kept its times.
@@ -45,15 +43,14 @@ TTFT    ms  58.1   57.0   62.7   85.5
 ITL     ms  10.2   10.0   11.0   15.0
 latency ms 1,360  1,340  1,470  2,010
 
-output token throughput  1,250 tokens/s
-request throughput        9.87 requests/s
+output throughput   1,250 tokens/s
+request throughput   9.87 requests/s
 
 ~ too few samples for this percentile
 
 loadstone profile --model M --url localhost:8000 --request-rate 10
 files  artifacts/M-chat/
-       report.json requests.parquet
-"""
+       report.json requests.parquet"""
 
 HEAD_OF_INVALID = """\
 INVALID: Worker 0 was busy 99 % of the time.
@@ -71,11 +68,11 @@ M · chat, streaming · constant 10 requests/s · http://localhost:8000
 200 of 200 requests failed: http-error 199, cut 1
   199 x http-error (faults/1.bin): 503 try \\x1b[2Jlater
 
-- time to first token and 4 more: no request succeeded.
+- time to first token, inter token latency, request latency: no request
+  succeeded.
 
 loadstone profile --model M --url localhost:8000 --request-rate 10
-       report.json requests.parquet
-"""
+       report.json requests.parquet"""
 
 
 def test_a_valid_run_at_80_columns(valid: Report) -> None:
@@ -175,3 +172,18 @@ def test_junk_from_the_server_is_shown_as_escapes_and_keeps_its_place(all_failed
 )  # fmt: skip
 def test_the_load_in_a_few_words(load: dict[str, object], words: str) -> None:
     assert load_shape({"load": load}) == words
+
+
+def test_a_rate_nobody_asked_for_is_left_out_without_a_word(valid: Report) -> None:
+    unset = MetricResult(unit="requests/s", better="higher", reason="no objective was set.")
+    shown = render(
+        msgspec.structs.replace(valid, metrics={**valid.metrics, "goodput": unset}), width=80, color=False
+    )
+    assert shown == render(valid, width=80, color=False)
+
+
+def test_one_reason_for_many_metrics_is_said_once(valid: Report) -> None:
+    names = ("time_to_first_token", "inter_token_latency", "time_per_output_token", "request_latency")
+    missing = {name: MetricResult(unit="ms", better="lower", reason="because.") for name in names}
+    shown = render(msgspec.structs.replace(valid, metrics=missing), width=80, color=False)
+    assert "\n- time to first token and 3 more: because.\n" in shown

@@ -7,6 +7,7 @@ Knows metrics by their names alone; a metric the report does not hold is left ou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 from rich.cells import cell_len
 
@@ -25,16 +26,17 @@ DISTRIBUTIONS = (
     "input_sequence_length",
     "output_sequence_length",
 )
-RATES = (
-    "output_token_throughput",
-    "request_throughput",
-    "total_token_throughput",
-    "goodput",
-    "output_token_throughput_per_user",
-    "token_goodput",
-    "concurrency",
-    "goodput_attainment",
-)
+RATES = {
+    "output_token_throughput": "output throughput",
+    "request_throughput": "request throughput",
+    "total_token_throughput": "total throughput",
+    "output_token_throughput_per_user": "per user",
+    "goodput": "goodput",
+    "token_goodput": "token goodput",
+    "goodput_attainment": "goodput attainment",
+    "concurrency": "concurrency",
+}
+"""Metrics of one number, and what they are called beside their unit; read in pairs."""
 
 ORDER = ("min", "mean", "std", "p1", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9", "max")
 CHOICE = ("p50", "p99", "mean", "p90", "max", "p99_9", "min", "p95", "std", "p75", "p25", "p1")
@@ -50,6 +52,7 @@ SHORT = {
     "output_sequence_length": "OSL",
 }
 NARROW = 72
+GAP = "   "
 THIN = "~"
 
 
@@ -110,14 +113,21 @@ def _that_fit(columns: Mapping[str, list[str]], width: int) -> set[str]:
 def rates(metrics: Metrics, width: int) -> list[str]:
     """The metrics that are one number each, in two columns where there is room."""
     names = [name for name in RATES if name in metrics and metrics[name].mean is not None]
+    beside = [_entries(metrics, names[start::2]) for start in (0, 1)]
+    pairs = [GAP.join(pair).rstrip() for pair in zip_longest(*beside, fillvalue="")]
+    if max(map(cell_len, pairs), default=0) <= width:
+        return pairs
+    return [entry.rstrip() for entry in _entries(metrics, names)]
+
+
+def _entries(metrics: Metrics, names: Sequence[str]) -> list[str]:
+    """One below the other: what it is called, its number, its unit."""
     if not names:
         return []
-    labels = _column([label(name) for name in names], left)
+    labels = _column([RATES[name] for name in names], left)
     numbers = _column([figures(metrics[name].mean) for name in names], right)
     units = [printable(metrics[name].unit) for name in names]
-    entries = _column(list(map("{}  {} {}".format, labels, numbers, units)), left)
-    abreast = 2 if 2 * len(entries[0]) + 4 <= width else 1
-    return ["    ".join(entries[at : at + abreast]).rstrip() for at in range(0, len(entries), abreast)]
+    return _column(list(map("{}  {} {}".format, labels, numbers, units)), left)
 
 
 def thin_shown(metrics: Metrics) -> bool:

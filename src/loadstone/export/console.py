@@ -37,7 +37,7 @@ def wanted(report: Report) -> bool:
 def write(report: Report, folder: Path) -> None:
     """Writes `summary.txt`."""
     with replacing(folder / FILE) as file:
-        file.write(render(report, width=WIDTH, color=False, folder=folder).encode())
+        file.write(render(report, width=WIDTH, color=False, folder=folder).encode() + b"\n")
 
 
 def render(report: Report, *, width: int, color: bool, folder: Path | None = None) -> str:
@@ -54,7 +54,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
         remarks(report, width),
         ending(report, width, folder),
     )
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def verdict(report: Report, width: int, color: bool) -> list[str]:
@@ -164,10 +164,11 @@ def remarks(report: Report, width: int) -> list[str]:
 
 def _about_metrics(report: Report, field: str) -> list[str]:
     """Each different `reason` or `note` of the metrics shown, once, after the names it holds for."""
-    names = [*rows_shown(report.metrics), *(name for name in RATES if name in report.metrics)]
+    metrics = report.metrics
+    rates_shown = (name for name in RATES if name in metrics and metrics[name].mean is not None)
     texts: dict[str, list[str]] = {}
-    for name in names:
-        if text := getattr(report.metrics[name], field):
+    for name in (*rows_shown(metrics), *rates_shown):
+        if text := getattr(metrics[name], field):
             texts.setdefault(text, []).append(label(name))
     return [f"{_several(about)}: {text}" for text, about in texts.items()]
 
