@@ -1,7 +1,7 @@
 """The configuration of a run: `load` makes it from file and flags, `Config` is what everything else reads.
 
-`tree` states all keys, `options` describes them, `layers` reads them, `check` holds them together, `secrets` lets
-them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
+`tree` states all keys and `options` describes them; `files`, `convert` and `layers` read them, `check` holds them
+together, `secrets` lets them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
 """
 
 from loadstone.config.check import ENGINE, check, check_goodput

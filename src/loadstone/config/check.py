@@ -132,14 +132,14 @@ def _check_request(config: Config) -> None:
     if here.api_key is not None and "authorization" in names:
         raise UsageError("endpoint.headers: Authorization is set by the API key too; give one of them.")
     if here.api_key is not None and not _sendable(here.api_key):
-        raise UsageError("endpoint.api_key: is empty or holds a space, line break or other sign no key has.")
+        raise UsageError("endpoint.api_key: holds a space, a line break or another sign that no key has.")
     for name in here.extra_inputs.keys() & _OURS.keys():
         advice = f"use {_OURS[name]}." if _OURS[name] else "the prompts are made by loadstone."
         raise UsageError(f"endpoint.extra_inputs.{name}: is not an extra field; {advice}")
 
 
 def _sendable(key: str) -> bool:
-    return bool(key) and key.isascii() and key.isprintable() and " " not in key
+    return key.isascii() and key.isprintable() and " " not in key
 
 
 def _value(config: Config, path: str) -> Any:

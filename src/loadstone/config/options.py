@@ -76,13 +76,15 @@ _WORDS: dict[Kind, str] = {
     "switch": "true or false",
     "whole": "a whole number",
     "number": "a number",
-    "text": "a text",
+    "text": "a text, not empty",
     "list": "a list of texts",
     "table": "a table",
 }
 
 
 def _in_words(core: inspect.Type) -> str:
+    if isinstance(core, inspect.DictType) and not isinstance(core.value_type, inspect.AnyType):
+        return f"a table whose values are each {_in_words(*_cores(core.value_type))}"
     return ", ".join(_literals(core)) or _WORDS[_KINDS[type(core)]] + _range(core)
 
 
@@ -91,12 +93,15 @@ def _literals(core: inspect.Type) -> tuple[str, ...]:
 
 
 def _range(core: inspect.Type) -> str:
-    above, least, most = (getattr(core, name, None) for name in ("gt", "ge", "le"))
-    if most is not None:
+    above, least, most = (_digits(getattr(core, name, None)) for name in ("gt", "ge", "le"))
+    if least and most:
         return f" from {least} to {most}"
-    if above is not None:
-        return f" above {above:g}"
-    return f", at least {least:g}" if least is not None else ""
+    lower = f" above {above}" if above else f", at least {least}" if least else ""
+    return f"{lower}, at most {most}" if most else lower
+
+
+def _digits(limit: float | None) -> str:
+    return f"{limit:g}" if isinstance(limit, float) else "" if limit is None else str(limit)
 
 
 @cache
@@ -119,7 +124,11 @@ def by_path() -> dict[str, Option]:
 def nearest(word: str) -> str | None:
     """The key that `word` most likely means: a misspelt key, the last part of one, or a flag's name."""
     meanings = {name: option.path for option in options() for name in _names(option)}
-    found = difflib.get_close_matches(word.replace("-", "_"), meanings, 1)
+    whole = word.replace("-", "_")
+    last = whole.rpartition(".")[2]
+    if last in meanings:
+        return meanings[last]
+    found = [near for name in (whole, last) for near in difflib.get_close_matches(name, meanings, 1)]
     return meanings[found[0]] if found else None
 
 

@@ -46,10 +46,11 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
     """Limits by metric, `METRIC:VALUE` separated by spaces, such as `time_to_first_token:200`."""
     found: dict[str, Any] = {}
     for word in " ".join(texts).split():
-        name, _, value = word.partition(":")
-        if not name or not isinstance(json_or_text(value), int | float):
+        name, _, text = word.partition(":")
+        value = json_or_text(text)
+        if not name or not isinstance(value, int | float) or isinstance(value, bool):
             raise ValueError('must be "METRIC:NUMBER ...", such as "time_to_first_token:200".')
-        found[name] = json_or_text(value)
+        found[name] = value
     return found
 
 

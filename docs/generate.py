@@ -1,0 +1,20 @@
+"""Writes the pages of this folder that are made from the code: `make docs`. A test holds that they are current."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.config import docs as config
+from loadstone.metrics import docs as metrics
+
+HERE = Path(__file__).parent
+
+PAGES = {
+    "configuration.md": config.table,
+    "config.schema.json": config.schema,
+    "metrics.md": metrics.markdown,
+}
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), encoding="utf-8")

@@ -1,0 +1,136 @@
+"""Settings that do not fit together are errors, each with its sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.config import (
+    Config,
+    EndpointConfig,
+    InputConfig,
+    LoadConfig,
+    OutputConfig,
+    SloConfig,
+    check,
+    check_goodput,
+)
+from loadstone.errors import UsageError
+
+
+def refusal(**sections):
+    with pytest.raises(UsageError) as caught:
+        check(Config(**sections))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("load", "path"),
+    [
+        (LoadConfig(arrival_pattern="poisson"), "load.arrival_pattern"),
+        (LoadConfig(arrival_smoothness=0.5), "load.arrival_smoothness"),
+        (
+            LoadConfig(request_rate=1, arrival_pattern="constant", arrival_smoothness=2),
+            "load.arrival_smoothness",
+        ),
+        (
+            LoadConfig(request_rate=1, arrival_pattern="poisson", arrival_smoothness=2),
+            "load.arrival_smoothness",
+        ),
+        (LoadConfig(request_count=5, grace_s=3), "load.grace_s"),
+    ],
+)
+def test_load_settings_without_effect(load, path):
+    assert refusal(load=load).startswith(f"{path} = ")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "path"),
+    [
+        (EndpointConfig(usage_per_chunk=True), "endpoint.usage_per_chunk"),
+        (EndpointConfig(first_token_timeout_s=5), "endpoint.first_token_timeout_s"),
+        (
+            EndpointConfig(streaming=True, first_token_timeout_s=9, timeout_s=8),
+            "endpoint.first_token_timeout_s",
+        ),
+        (EndpointConfig(type="completions", legacy_max_tokens=True), "endpoint.legacy_max_tokens"),
+        (EndpointConfig(insecure=True), "endpoint.insecure"),
+        (EndpointConfig(insecure=True, url="http://h"), "endpoint.insecure"),
+    ],
+)
+def test_endpoint_settings_without_effect(endpoint, path):
+    assert refusal(endpoint=endpoint).startswith(f"{path} = ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "path"),
+    [
+        ("chat", InputConfig(osl_stddev=1), "input.osl_stddev"),
+        ("chat", InputConfig(token_ids=True), "input.token_ids"),
+        ("completions", InputConfig(token_ids=True, tokenizer="none"), "input.token_ids"),
+        ("completions", InputConfig(isl_includes_template=True), "input.isl_includes_template"),
+    ],
+)
+def test_input_settings_without_effect(kind, given, path):
+    assert refusal(endpoint=EndpointConfig(type=kind), input=given).startswith(f"{path} = ")
+
+
+def test_force_needs_a_folder():
+    assert (
+        refusal(output=OutputConfig(force=True))
+        == "output.force = true: has no effect without --artifact-dir."
+    )
+
+
+def test_the_sentence_says_what_to_do():
+    assert refusal(load=LoadConfig(arrival_pattern="gamma")) == (
+        "load.arrival_pattern = gamma: has no effect in a closed loop; set --request-rate or leave it out."
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(),
+        Config(load=LoadConfig(request_rate=10, arrival_pattern="poisson", concurrency=4)),
+        Config(load=LoadConfig(request_rate=10, arrival_smoothness=0.5)),
+        Config(load=LoadConfig(request_rate=10, arrival_pattern="gamma", arrival_smoothness=2)),
+        Config(load=LoadConfig(duration_s=5, grace_s=0)),
+        Config(
+            endpoint=EndpointConfig(streaming=True, usage_per_chunk=True, first_token_timeout_s=5),
+            input=InputConfig(isl_includes_template=True, osl_mean=128, osl_stddev=0),
+        ),
+        Config(endpoint=EndpointConfig(url="https://h/v1", insecure=True, legacy_max_tokens=True)),
+        Config(endpoint=EndpointConfig(type="completions"), input=InputConfig(token_ids=True)),
+        Config(endpoint=EndpointConfig(url="sim:"), output=OutputConfig(folder="run", force=True)),
+        Config(endpoint=EndpointConfig(timeout_s=60)),
+    ],
+)
+def test_settings_that_fit_together_pass_unchanged(config):
+    assert check(config) is config
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        (EndpointConfig(url="ftp://h"), "endpoint.url"),
+        (EndpointConfig(headers=("nocolon",)), "endpoint.headers"),
+        (EndpointConfig(headers=("X-Request-ID: 1",)), "set by loadstone itself"),
+        (EndpointConfig(headers=("authorization: Bearer x",), api_key="k"), "Authorization"),
+        (EndpointConfig(api_key="a\r\nb"), "endpoint.api_key: holds"),
+        (EndpointConfig(extra_inputs={"stream": True}), "use --streaming"),
+        (EndpointConfig(extra_inputs={"model": "m"}), "use --model"),
+        (EndpointConfig(extra_inputs={"messages": []}), "the prompts are made by loadstone"),
+    ],
+)
+def test_what_makes_no_request_is_refused(endpoint, words):
+    assert words in refusal(endpoint=endpoint)
+
+
+def test_limits_name_known_metrics():
+    config = Config(slo=SloConfig(goodput={"time_to_first_tokn": 5}))
+    with pytest.raises(UsageError) as caught:
+        check_goodput(config, ["time_to_first_token", "request_latency"])
+    assert str(caught.value) == (
+        "slo.goodput.time_to_first_tokn: there is no such metric. Did you mean time_to_first_token?"
+    )
+    check_goodput(config, ["time_to_first_tokn"])
