@@ -22,6 +22,10 @@ ROLE = "summary"
 FILE = "summary.txt"
 WIDTH = 100
 COLORS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
+SATURATED = (
+    "The server completed fewer requests a second than it was offered: its limit is the rate completed, "
+    "and latencies grow with the length of the run."
+)
 SEVERITY = ("INVALID", "DEGRADED")
 MOST_CHECKS = 3
 MOST_FAULTS = 3
@@ -59,28 +63,20 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
 
 def verdict(report: Report, width: int, color: bool) -> list[str]:
     """The certificate, what led to it and what to do; and whether the server was saturated."""
-    word = report.certificate.verdict
-    lines = _titled(word, report.certificate.headline, width)
-    lines[0] = lines[0].replace(word, paint(word, COLORS[word], color), 1)
+    word, said = report.certificate.verdict, report.certificate.headline
+    lines = _titled(word, COLORS[word] if color else None, said, width)
     for check in _troubles(report.certificate.checks)[:MOST_CHECKS]:
-        lines += wrap(
-            _without(report.certificate.headline, check.finding) + printable(check.advice), width, "  ", "  "
-        )
+        finding = "" if check.finding in said else f"{check.finding} "
+        lines += wrap(printable(finding + check.advice), width, "  ", "  ")
     if report.run.saturated:
-        saturated = _titled("SATURATED", SATURATED, width)
-        saturated[0] = saturated[0].replace("SATURATED", paint("SATURATED", "yellow", color), 1)
-        lines += saturated
+        lines += _titled("SATURATED", "yellow" if color else None, SATURATED, width)
     return lines
 
 
-SATURATED = (
-    "The server completed fewer requests a second than it was offered: its limit is the rate completed, "
-    "and latencies grow with the length of the run."
-)
-
-
-def _titled(word: str, text: str, width: int) -> list[str]:
-    return wrap(f"{word}: {printable(text)}" if text else word, width, "  ")
+def _titled(word: str, tint: str | None, text: str, width: int) -> list[str]:
+    """`text` behind a word in the colour `tint`."""
+    first, *rest = wrap(f"{word}: {printable(text)}" if text else word, width, "  ")
+    return [paint(word, tint, tint is not None) + first.removeprefix(word), *rest]
 
 
 def _troubles(checks: Iterable[Check]) -> list[Check]:
