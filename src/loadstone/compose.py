@@ -12,7 +12,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -28,6 +28,8 @@ BEFOREHAND_REQUESTS = 5_000
 """So many rows are composed before the clock starts; the composer keeps as many ahead of the workers."""
 BATCH_REQUESTS = 250
 NICENESS = 10
+ROWS_BEYOND = 64
+"""Rows due after the end of a phase of given duration: more than there are ever workers."""
 
 
 class ComposeJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,9 +89,15 @@ def drafts(job: ComposeJob, start: int = 0) -> Iterator[Draft]:
 
 
 def _due_times(phase: schedule.Phase, seed: int) -> Iterator[int]:
-    """The due times of a phase, ended by its count or by its duration."""
-    for index, due_ns in zip(count(), schedule.due_times(phase, seed), strict=False):
-        if index == phase.requests or (phase.duration_ns is not None and due_ns >= phase.duration_ns):
+    """The due times of a phase, ended by its count, or a few rows after its duration.
+
+    A worker that meets a row due after the end knows that the phase is over, and need not ask whether
+    more will be composed; there has to be one for each.
+    """
+    beyond = 0
+    for due_ns in islice(schedule.due_times(phase, seed), phase.requests):
+        beyond += phase.duration_ns is not None and due_ns >= phase.duration_ns
+        if beyond > ROWS_BEYOND:
             return
         yield due_ns
 

@@ -31,6 +31,7 @@ from loadstone.load.conduct import Conduct, Conducted
 from loadstone.plan import schedule, seeds
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
+from loadstone.plan.turn import Turn
 from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, first_model, preflight, reach
 from loadstone.terminal import wants_color
 from loadstone.tokens import Tokenizer

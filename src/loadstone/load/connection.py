@@ -35,6 +35,7 @@ class Connection:
         "fd",
         "feed",
         "flight",
+        "keeps_alive",
         "opening",
         "outgoing",
         "parser",
@@ -62,6 +63,7 @@ class Connection:
         self.want = SMALL_READ_BYTES
         self.reused = False
         self.complete = False
+        self.keeps_alive = False
         self.opening = b""
         self.read_ns = 0
 
@@ -72,18 +74,24 @@ class Connection:
         self.complete = False
         self.opening = b""
 
+    def release(self) -> None:
+        """Breaks the cycle of framer and connection, since nobody collects cycles in a worker."""
+        self.flight = None
+        self.parser = None
+        del self.feed, self.recvmsg
+
     def on_headers_complete(self) -> None:
         """Notes the status (of the last head: a 1xx is followed by another)."""
         if self.flight is not None:
             self.flight.status = self.parser.get_status_code()
 
     def on_message_complete(self) -> None:
-        """The message ended as its framing said; a 1xx is not the answer."""
-        self.complete = self.flight is not None and self.flight.status >= 200
+        """The message ended as its framing said; a 1xx is not the answer.
 
-    def keeps_alive(self) -> bool:
-        """Whether the server lets the connection be used again."""
-        return bool(self.parser.should_keep_alive())
+        Only at this moment the framer knows whether the connection may be used again.
+        """
+        self.complete = self.flight is not None and self.flight.status >= 200
+        self.keeps_alive = self.parser.should_keep_alive()
 
     def ends_with_close(self) -> bool:
         """Whether the close of the connection is what ends the message: a head that tells no length."""

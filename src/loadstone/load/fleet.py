@@ -72,9 +72,7 @@ class Fleet:
         done: dict[int, PhaseDone] = {}
         next_tick = 0.0
         while self._alive() - done.keys():
-            for index, word in self._words(TICK_S):
-                if isinstance(word, PhaseDone) and word.number == order.number:
-                    done[index] = word
+            done |= {index: word for index, word in self._words(TICK_S) if isinstance(word, PhaseDone)}
             if time.monotonic() >= next_tick:
                 next_tick = time.monotonic() + TICK_S
                 tick()

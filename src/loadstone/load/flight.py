@@ -29,6 +29,10 @@ class Flight:
         self.received = False
         self.ended_mark = False
 
+    def untouched(self) -> bool:
+        """No byte of an answer has come, and it has not been tried twice."""
+        return not self.received and not self.retries
+
     def facts(self, end: WireEnd) -> bytes:
         """The facts as `recording.END_FACTS`."""
         return END_FACTS.pack(

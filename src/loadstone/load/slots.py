@@ -1,0 +1,113 @@
+"""Which row goes next, and when: the rows of one phase, as slots become free and due times come.
+
+Pure but for the reading of rows: it is told the time and never asks for it. Of the two things that are decided
+while a run lasts, this is one; the other is what the server answers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import NamedTuple
+
+from loadstone.load.job import PhaseOrder
+from loadstone.load.rows import Dealt, Shared
+from loadstone.plan.store import WHEN_A_SLOT_FREES, Row
+
+
+class Launch(NamedTuple):
+    """A row to send now, and the moment it was due."""
+
+    row: Row
+    due_ns: int
+
+
+class Slots:
+    """One worker's slots in one phase.
+
+    With a cap there are `order.slots` of them, and each free one takes the next row of all workers. Without,
+    there is a single one, free again as soon as its row is launched: it only looks ahead to the next due time.
+    """
+
+    def __init__(self, order: PhaseOrder, source: Shared | Dealt) -> None:
+        self._source = source
+        self._start_ns = order.start_ns
+        self._stop_ns = order.stop_ns
+        self._capped = order.slots is not None
+        slots = 1 if order.slots is None else order.slots
+        self._freed: deque[int] = deque([order.start_ns] * slots)
+        self._waiting: list[tuple[int, int, Row]] = []
+        """Rows in a slot whose time has not come, by due time: a heap."""
+        self._drained = False
+        self._starving = False
+        self.drawn = 0
+        self.starved = 0
+        """How often a row was wanted that had not been composed yet."""
+
+    def free(self, at_ns: int) -> None:
+        """A launched row has come to its end."""
+        if self._capped:
+            self._freed.append(at_ns)
+
+    def next(self, now: int) -> Launch | None:
+        """A row to launch now, if there is one."""
+        while True:
+            if self._waiting and self._waiting[0][0] <= now:
+                due, _, row = heapq.heappop(self._waiting)
+                return self._launched(row, due, now)
+            if not self._freed or self._drained:
+                return None
+            if self._stop_ns is not None and now >= self._stop_ns:
+                self._drained = True
+                return None
+            row_or_none = self._source.next()
+            if row_or_none is None:
+                self.starved += self._source.starved and not self._starving
+                self._starving = self._source.starved
+                self._drained = not self._starving
+                return None
+            self._starving = False
+            freed = self._freed.popleft()
+            if row_or_none.due_ns == WHEN_A_SLOT_FREES:
+                return self._launched(row_or_none, freed, now)
+            self._wait(row_or_none)
+
+    def _wait(self, row: Row) -> None:
+        due = self._start_ns + row.due_ns
+        if self._stop_ns is not None and due >= self._stop_ns:
+            self._drained = True
+        else:
+            heapq.heappush(self._waiting, (due, row.request, row))
+
+    def _launched(self, row: Row, due: int, now: int) -> Launch:
+        self.drawn += 1
+        if not self._capped:
+            self._freed.append(now)
+        return Launch(row, due)
+
+    def next_due_ns(self) -> int | None:
+        """When the next row in a slot is due; None when none waits for its time."""
+        return self._waiting[0][0] if self._waiting else None
+
+    def hungry(self) -> bool:
+        """A slot is free, and a row for it could be had at once."""
+        return bool(self._freed) and not self._drained and not self._starving
+
+    def queued(self, now: int) -> int:
+        """Rows that are due and have not been launched."""
+        return sum(due <= now for due, _, _ in self._waiting)
+
+    def stop(self, stop_ns: int) -> None:
+        """Nothing that is due from `stop_ns` on is launched any more."""
+        self._stop_ns = stop_ns
+        self._waiting = [entry for entry in self._waiting if entry[0] < stop_ns]
+        heapq.heapify(self._waiting)
+
+    def clear(self) -> None:
+        """Nothing is launched any more at all."""
+        self._drained = True
+        self._waiting.clear()
+
+    def exhausted(self) -> bool:
+        """No row will ever be launched again."""
+        return self._drained and not self._waiting
