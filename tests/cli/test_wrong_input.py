@@ -1,0 +1,81 @@
+"""Wrong input: exit code 2, one clear sentence on stderr, nothing on stdout, nothing started."""
+
+from __future__ import annotations
+
+import pytest
+
+CASES = [
+    (["profil"], "There is no verb 'profil'. Did you mean profile?"),
+    (["xyz"], "There is no verb 'xyz'. Known: profile, report, simulate."),
+    (["profile", "--concurency", "3"], "There is no option --concurency. Did you mean --concurrency?"),
+    (["profile", "--concurency=3"], "There is no option --concurency. Did you mean --concurrency?"),
+    (["profile", "--qqqq"], "There is no option --qqqq. --help-all lists them."),
+    (["--versoin"], "There is no option --versoin. Did you mean --version?"),
+    (
+        ["profile", "--num-prompts", "9"],
+        "There is no option --num-prompts. It counts requests in one tool and prompts in another; "
+        "say --request-count or --num-dataset-entries.",
+    ),
+    (
+        ["profile", "--ignore-eos"],
+        "There is no option --ignore-eos. Send it as a request field: --extra-inputs ignore_eos:true.",
+    ),
+    (
+        ["profile", "--request-rate", "-3"],
+        "load.request_rate = -3: must be a number above 0. For a closed loop set --concurrency; "
+        "to send everything at once, as high as --request-count.",
+    ),
+    (["profile", "--concurrency", "0"], "load.concurrency = 0: must be a whole number, at least 1."),
+    (
+        ["profile", "--concurrency", "1", "--max-concurrency", "2"],
+        "load.concurrency: --concurrency is given 2 times; give it once.",
+    ),
+    (
+        ["profile", "--arrival-pattern", "poisson"],
+        "load.arrival_pattern = poisson: has no effect in a closed loop; set --request-rate or leave it out.",
+    ),
+    (
+        ["profile", "--keep", "fault"],
+        "output.keep = fault: must be one of all, faults, none. Did you mean faults?",
+    ),
+    (
+        ["profile", "--set", "load.concurency=3"],
+        "--set load.concurency: there is no such key. Did you mean load.concurrency?",
+    ),
+    (["profile", "--config", "none.toml"], "none.toml: cannot be read: No such file or directory."),
+    (
+        ["profile", "--extra-inputs", "min_tokens"],
+        "endpoint.extra_inputs = min_tokens: must be NAME:VALUE or a JSON object, such as min_tokens:128.",
+    ),
+    (
+        ["profile", "--goodput", "ttft"],
+        'slo.goodput = ttft: must be "METRIC:NUMBER ...", such as "time_to_first_token:200".',
+    ),
+    (["profile", "--url"], "Option '--url' requires an argument."),
+    (["profile", "extra"], "Got unexpected extra argument (extra)"),
+    (["report"], "Missing argument 'FOLDER'."),
+    (["report", "nowhere"], "nowhere: holds no run.json; give the folder that a run named at its end."),
+    (["simulate", "--step-mss", "1"], "There is no option --step-mss. Did you mean --step-ms?"),
+    (["simulate", "--port", "70000"], "port = 70000: must be a whole number from 0 to 65535."),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), CASES, ids=lambda case: " ".join(case)[:40])
+def test_one_sentence_and_nothing_started(loadstone, tmp_path, words, sentence):
+    done = loadstone(*words)
+    assert done.stderr == f"loadstone: error: {sentence}\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_secret_is_never_echoed(loadstone):
+    done = loadstone("profile", "--api-key", "hunter2 hunter2")
+    assert done.returncode == 2
+    assert "hunter2" not in done.stderr
+
+
+def test_what_a_file_says_cannot_move_the_cursor(loadstone, tmp_path):
+    (tmp_path / "a.toml").write_text('[endpoint]\ntype = "\\u001b[2Jx"\n')
+    done = loadstone("profile", "-f", "a.toml")
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
