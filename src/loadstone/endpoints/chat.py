@@ -21,6 +21,9 @@ STREAMS = True
 TOKEN_IDS = False
 END_MARK = _end.DONE
 
+_THOUGHT, _ANSWER = 1, 2
+"""What a chunk can bring."""
+
 
 class _Function(msgspec.Struct, gc=False):
     name: str | None = None
@@ -85,20 +88,18 @@ def fold(events: Sequence[Event]) -> Reply:
     counts: list[int | None] = []
     usage = None
     for position, event in enumerate(events):
+        brought = 0
+        for choice in event.choices or ():
+            brought |= _take(choice, choice.delta, reply)
+        if brought:
+            reply.output.append(position)
+            counts.append(None if event.usage is None else _usage.completion_tokens(event.usage))
+            if brought & _ANSWER and reply.first_answer is None:
+                reply.first_answer = position
         if event.usage is not None:
             usage = event.usage
-        if event.choices:
-            before = len(reply.text) + len(reply.tool_calls)
-            thoughts = len(reply.reasoning)
-            for choice in event.choices:
-                _take(choice, choice.delta, reply)
-            answered = len(reply.text) + len(reply.tool_calls) > before
-            if answered and reply.first_answer is None:
-                reply.first_answer = position
-            if answered or len(reply.reasoning) > thoughts:
-                reply.output.append(position)
-                counts.append(_usage.completion_tokens(event.usage) if event.usage is not None else None)
-        reply.error = reply.error or _error.in_band(event, event.choices is not None)
+        if event.choices is None or event.error:
+            reply.error = reply.error or _error.in_band(event, event.choices is not None)
     reply.usage = _usage.normalised(usage)
     reply.tokens_after = _usage.running(counts)
     return reply
@@ -113,23 +114,26 @@ def whole(answer: Event) -> Reply:
     return reply
 
 
-def _take(choice: _Choice, message: _Message | None, reply: Reply) -> None:
-    """Adds what one choice brought."""
-    reason = choice.finish_reason
-    if reason:
-        reply.finish_reason = reason
-        if reason in _end.FAILED:
-            reply.error = reply.error or f"the server finished with {reason!r}"
+def _take(choice: _Choice, message: _Message | None, reply: Reply) -> int:
+    """Adds what one choice brought, and says which of `_THOUGHT` and `_ANSWER` that was."""
+    if choice.finish_reason:
+        _end.finish(reply, choice.finish_reason)
     if message is None:
-        return
-    thought = message.reasoning_content or message.reasoning
-    if thought:
-        reply.reasoning.append(thought)
+        return 0
+    brought = 0
     text = message.content or message.refusal
     if text:
         reply.text.append(text)
+        brought = _ANSWER
+    thought = message.reasoning_content or message.reasoning
+    if thought:
+        reply.reasoning.append(thought)
+        brought |= _THOUGHT
     if message.tool_calls or message.function_call:
-        reply.tool_calls.extend(filter(None, map(_spelled, _functions(message))))
+        pieces = [piece for function in _functions(message) if (piece := _spelled(function))]
+        reply.tool_calls += pieces
+        brought |= _ANSWER if pieces else 0
+    return brought
 
 
 def _functions(message: _Message) -> list[_Function | None]:

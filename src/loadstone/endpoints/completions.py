@@ -60,15 +60,13 @@ def fold(events: Sequence[Event]) -> Reply:
     counts: list[int | None] = []
     usage = None
     for position, event in enumerate(events):
+        if _take(event.choices or (), reply):
+            reply.output.append(position)
+            counts.append(None if event.usage is None else _usage.completion_tokens(event.usage))
         if event.usage is not None:
             usage = event.usage
-        if event.choices:
-            before = len(reply.text)
-            _take(event.choices, reply)
-            if len(reply.text) > before:
-                reply.output.append(position)
-                counts.append(_usage.completion_tokens(event.usage) if event.usage is not None else None)
-        reply.error = reply.error or _error.in_band(event, event.choices is not None)
+        if event.choices is None or event.error:
+            reply.error = reply.error or _error.in_band(event, event.choices is not None)
     reply.first_answer = reply.output[0] if reply.output else None
     reply.usage = _usage.normalised(usage)
     reply.tokens_after = _usage.running(counts)
@@ -83,16 +81,16 @@ def whole(answer: Event) -> Reply:
     return reply
 
 
-def _take(choices: Sequence[_Choice], reply: Reply) -> None:
-    """Adds what the choices of one chunk or body brought."""
+def _take(choices: Sequence[_Choice], reply: Reply) -> bool:
+    """Adds what the choices of one chunk or body brought; whether there was any text."""
+    brought = False
     for choice in choices:
         if choice.text:
             reply.text.append(choice.text)
-        reason = choice.finish_reason
-        if reason:
-            reply.finish_reason = reason
-            if reason in _end.FAILED:
-                reply.error = reply.error or f"the server finished with {reason!r}"
+            brought = True
+        if choice.finish_reason:
+            _end.finish(reply, choice.finish_reason)
+    return brought
 
 
 EXAMPLES = (

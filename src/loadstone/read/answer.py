@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from loadstone.endpoints import Endpoint, Reply, _error
+from loadstone.read import outcome
+from loadstone.recording import WireEnd
 from loadstone.wire import sse
 from loadstone.wire.http1 import Response, frame
 
@@ -24,7 +26,8 @@ class Answer(NamedTuple):
 
     `reply` is None when there was nothing to understand: no 2xx status, no readable body. `ends[p]` counts the
     bytes of the body up to the end of event p, the positions being those of `Reply.output`; empty for a
-    body that is no stream. `fault` says in what way the bytes break the protocol.
+    body that is no stream. `fault` says in what way the bytes break the protocol; from `read_answer`, why the
+    answer is not a success, whatever the reason.
     """
 
     status: int
@@ -35,19 +38,23 @@ class Answer(NamedTuple):
     fault: str | None = None
     excerpt: str = ""
     """The server's own words, or the first bytes of a body that was not understood."""
+    body: bytes = b""
 
 
 def read_answer(raw: bytes, endpoint: Endpoint, *, streaming: bool, complete: bool) -> Answer:
-    """The meaning of a response given as the bytes received.
+    """The meaning of a response given as the bytes received; its `fault` is one sentence, None for a success.
 
     `complete` tells that the connection ended as it should; a body without a length is whole only then.
     """
-    return understand(frame([raw]), endpoint, streaming=streaming, complete=complete)
+    response = frame([raw])
+    answer = understand(response, endpoint, streaming=streaming, complete=complete)
+    end = WireEnd.COMPLETE if complete or response.complete else WireEnd.CLOSED
+    return answer._replace(fault=outcome.decide(end, "", answer)[1])
 
 
 def understand(response: Response, endpoint: Endpoint, *, streaming: bool, complete: bool) -> Answer:
     """The meaning of a framed response."""
-    blank = Answer(response.status, response.headers, fault=response.fault)
+    blank = Answer(response.status, response.headers, fault=response.fault, body=response.body)
     if not 200 <= response.status < 300:
         return blank._replace(excerpt=_error.of_text(response.body[:EXCERPT_BYTES]))
     if _is_stream(response, streaming):
@@ -70,7 +77,9 @@ def _is_stream(response: Response, streaming: bool) -> bool:
 def _document(blank: Answer, response: Response, endpoint: Endpoint, complete: bool) -> Answer:
     """One JSON document; one that was cut off on the wire is no fault of the protocol."""
     try:
-        return blank._replace(reply=endpoint.whole(msgspec.json.decode(_utf8(response.body), type=endpoint.Answer)))
+        return blank._replace(
+            reply=endpoint.whole(msgspec.json.decode(_utf8(response.body), type=endpoint.Answer))
+        )
     except msgspec.DecodeError as error:
         if not complete or not response.body or blank.fault:
             return blank

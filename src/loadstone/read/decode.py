@@ -44,7 +44,12 @@ class Decoder:
         body = response.body
         if not (body.startswith(_FIRST) and body.endswith(self._last) and self._endpoint.END_MARK):
             return None
-        if response.media_type != STREAM or not 200 <= response.status < 300 or response.fault or b"\r" in body:
+        if (
+            response.media_type != STREAM
+            or not 200 <= response.status < 300
+            or response.fault
+            or b"\r" in body
+        ):
             return None
         objects = body[len(_FIRST) - 1 : 1 - len(self._last)]
         count = objects.count(_NEXT_OBJECT) + 1
@@ -60,4 +65,4 @@ class Decoder:
         reply.ended = True
         newlines = np.flatnonzero(np.frombuffer(body, np.uint8) == _NEWLINE)
         ends = (newlines[1 : 2 * count : 2] + 1).tolist()
-        return Answer(response.status, response.headers, reply, ends, True)
+        return Answer(response.status, response.headers, reply, ends, True, body=body)

@@ -17,6 +17,8 @@ from loadstone.read.stamps import Offsets, Times
 from loadstone.recording import END, END_FACTS, FIRST_CODE, RESENT, START, WireEnd
 
 SECOND_NS = 1_000_000_000
+UNKNOWN_PHASE = 0xFFFF
+"""A START row does not tell the phase; the plan does."""
 LOST = "the worker ended before this request did"
 
 
@@ -89,9 +91,10 @@ def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
 def _counted(rows: Rows) -> NDArray[np.bool_]:
     """Which rows are reads that count: those of a first try that died unanswered do not."""
     counted: NDArray[np.bool_] = rows["code"] < FIRST_CODE
-    for at in np.flatnonzero(rows["code"] == RESENT).tolist():
-        same = rows["serial"][:at] == rows["serial"][at]
-        counted[:at] &= ~same
+    resent = np.flatnonzero(rows["code"] == RESENT)
+    starts = np.searchsorted(rows["serial"], rows["serial"][resent])
+    for start, stop in zip(starts.tolist(), resent.tolist(), strict=True):
+        counted[start:stop] = False
     return counted
 
 
@@ -123,7 +126,3 @@ def _lost(rows: Rows) -> tuple[Facts, str] | None:
     start = starts[0]
     request, due_ns, sent_ns = int(start["a"]), int(start["b"]), int(start["at_ns"])
     return Facts(request, due_ns, sent_ns, 0, 0, 0, 0, WireEnd.CLIENT, 0, 0, UNKNOWN_PHASE, 0), LOST
-
-
-UNKNOWN_PHASE = 0xFFFF
-"""A START row does not tell the phase; the plan does."""

@@ -7,10 +7,13 @@ pure function of how the flight ended on the wire and of what the answer means; 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from loadstone.endpoints import Reply
-from loadstone.read.answer import Answer
 from loadstone.recording import WireEnd
+
+if TYPE_CHECKING:
+    from loadstone.endpoints import Reply
+    from loadstone.read.answer import Answer
 
 OK = "ok"
 OK_LENGTH = "ok-length"

@@ -1,0 +1,176 @@
+"""The columns of decoded requests while they gather, and the Parquet part they become.
+
+One rule: a part is on the disk, whole and synced, before anything it was made from may go. What only the
+plan knows (lengths asked for, conversation) stays null here; `read.tables` fills it in.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from loadstone.endpoints import Reply, Usage
+from loadstone.read import outcome
+from loadstone.read.answer import Answer
+from loadstone.read.flights import Flight
+from loadstone.read.schema import REQUESTS
+from loadstone.read.stamps import Times
+from loadstone.recording import WireEnd
+
+SCALARS = [name for name, dtype in REQUESTS.items() if not isinstance(dtype, pl.List)]
+_NONE: Times = np.empty(0, np.int64)
+_NO_USAGE = Usage()
+
+
+class Decoded:
+    """One request as a row: `scalars` by column name, and the times of its output events."""
+
+    __slots__ = ("arrival_ns", "chunk_tokens", "read_ns", "reply", "scalars")
+
+    def __init__(
+        self, scalars: dict[str, Any], reply: Reply | None, arrival_ns: Times, read_ns: Times
+    ) -> None:
+        self.scalars = scalars
+        self.reply = reply
+        self.arrival_ns = arrival_ns
+        self.read_ns = read_ns
+        told = reply.tokens_after if reply is not None and len(arrival_ns) else None
+        self.chunk_tokens = None if told is None else np.diff(np.array(told, np.int32), prepend=np.int32(0))
+
+    @property
+    def uncounted(self) -> str | None:
+        """The text whose tokens the server did not count; None when it did, or when there was no answer."""
+        if self.reply is None or self.scalars["output_tokens_source"] is not None:
+            return None
+        return "".join((*self.reply.reasoning, *self.reply.text, *self.reply.tool_calls))
+
+    def estimate(self, tokens: int) -> None:
+        """Takes the tokenizer's count where the server gave none."""
+        self.scalars["output_tokens"] = tokens
+        self.scalars["output_tokens_source"] = "tokenizer"
+
+
+def decoded(flight: Flight, answer: Answer, arrived: list[int], phase: str | None) -> Decoded:
+    """The row of one flight. `arrived` counts the bytes of the body after each read."""
+    facts, reply = flight.facts, answer.reply
+    name, fault = outcome.decide(WireEnd(facts.end), flight.words, answer)
+    arrival_ns, read_ns, first_answer_ns = _output_times(flight, answer, arrived)
+    there = len(arrival_ns) > 0
+    scalars = {
+        "request": facts.request,
+        "phase": phase,
+        "outcome": name,
+        "fault": fault,
+        "http_status": answer.status or facts.status or None,
+        "retries": facts.retries,
+        "due_ns": facts.due_ns,
+        "connect_ns": facts.connect_ns or None,
+        "connected_ns": facts.connected_ns or None,
+        "sent_ns": facts.sent_ns or None,
+        "written_ns": facts.written_ns or None,
+        "first_ns": int(arrival_ns[0]) if there else None,
+        "first_answer_ns": first_answer_ns,
+        "last_ns": int(arrival_ns[-1]) if there else None,
+        "done_ns": _done_ns(flight),
+        "first_read_ns": int(read_ns[0]) if there else None,
+        "kernel_stamps": flight.kernel_stamps,
+        "request_bytes": facts.body_bytes,
+        "response_bytes": sum(map(len, flight.reads)),
+        **_content(reply),
+    }
+    return Decoded(scalars, reply, arrival_ns, read_ns)
+
+
+def _output_times(flight: Flight, answer: Answer, arrived: list[int]) -> tuple[Times, Times, int | None]:
+    """Arrival and read time of every output event, and the arrival of the first that is not reasoning."""
+    reply = answer.reply
+    if reply is None or not reply.output or not answer.streamed:
+        return _NONE, _NONE, None
+    by = np.searchsorted(arrived, np.array(answer.ends, np.int64))
+    output = by[reply.output]
+    first_answer = None if reply.first_answer is None else int(flight.arrival_ns[by[reply.first_answer]])
+    return flight.arrival_ns[output], flight.read_ns[output], first_answer
+
+
+def _done_ns(flight: Flight) -> int:
+    """The arrival of the last byte of a response that was whole; else the moment when the flight ended."""
+    whole = flight.facts.end == WireEnd.COMPLETE and len(flight.reads) > 0
+    return int(flight.arrival_ns[-1]) if whole else flight.end_ns
+
+
+def _content(reply: Reply | None) -> dict[str, Any]:
+    """What the answer itself tells. A count of 0 beside some output is kept, but is no count."""
+    if reply is None:
+        return {"input_tokens_source": None, "output_tokens_source": None}
+    usage = reply.usage or _NO_USAGE
+    counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or not reply.brought)
+    return {
+        "finish_reason": reply.finish_reason,
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_source": None if usage.prompt_tokens is None else "usage",
+        "output_tokens": usage.completion_tokens if counted else None,
+        "output_tokens_source": "usage" if counted else None,
+        "usage_prompt_tokens": usage.prompt_tokens,
+        "usage_completion_tokens": usage.completion_tokens,
+        "usage_reasoning_tokens": usage.reasoning_tokens,
+        "usage_cached_tokens": usage.cached_tokens,
+        "text_chars": sum(map(len, reply.text)),
+        "reasoning_chars": sum(map(len, reply.reasoning)),
+    }
+
+
+def frame(rows: list[Decoded]) -> pl.DataFrame:
+    """The rows as a table in the columns of `read.schema.REQUESTS`, ordered by request."""
+    rows = sorted(rows, key=lambda row: row.scalars["request"])
+    columns: dict[str, pl.Series] = {
+        name: pl.Series(name, [row.scalars.get(name) for row in rows], REQUESTS[name]) for name in SCALARS
+    }
+    columns["arrival_ns"] = _lists("arrival_ns", [row.arrival_ns for row in rows])
+    columns["read_ns"] = _lists("read_ns", [row.read_ns for row in rows])
+    columns["chunk_tokens"] = _lists("chunk_tokens", [row.chunk_tokens for row in rows])
+    return pl.DataFrame(columns)
+
+
+def _lists(name: str, arrays: list[Any]) -> pl.Series:
+    """A list column, one entry an array; built from one flat column, as arrays one by one cost far more."""
+    dtype = REQUESTS[name]
+    there = [position for position, items in enumerate(arrays) if items is not None and len(items)]
+    if not there:
+        return pl.Series(name, [None if items is None else [] for items in arrays], dtype)
+    full = [arrays[position] for position in there]
+    owner: NDArray[np.int64] = np.repeat(np.arange(len(full)), [len(items) for items in full])
+    flat = pl.DataFrame({"owner": owner, name: np.concatenate(full)})
+    grouped = flat.group_by("owner", maintain_order=True).agg(name)[name].cast(dtype)
+    if len(there) == len(arrays):
+        return grouped
+    others = pl.Series(name, [None if arrays[p] is None else [] for p in _rest(there, len(arrays))], dtype)
+    order = np.argsort(np.array([*there, *_rest(there, len(arrays))]))
+    return pl.concat([grouped, others]).gather(order)
+
+
+def _rest(there: list[int], count: int) -> list[int]:
+    known = set(there)
+    return [position for position in range(count) if position not in known]
+
+
+def write_part(table: pl.DataFrame, path: Path) -> None:
+    """Writes one part: whole and synced under its name, or not at all."""
+    draft = path.with_suffix(".new")
+    table.write_parquet(draft, compression="zstd", compression_level=1, statistics=False)
+    sync(draft)
+    draft.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file or a folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,229 @@
+"""A decoder: follows the recordings of some workers and turns ended flights into parts of the table.
+
+One rule: a segment is deleted only after the part with the last of its flights is synced, so that at any moment
+segments and parts together hold everything. Memory holds the rows of flights under way and one part, however
+many requests there are.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from loadstone import folder as run_folder
+from loadstone import registry
+from loadstone.board import Board
+from loadstone.endpoints import Endpoint
+from loadstone.read import columns, tally
+from loadstone.read.columns import Decoded
+from loadstone.read.decode import Decoder as Understand
+from loadstone.read.faults import Evidence
+from loadstone.read.flights import UNKNOWN_PHASE, Flight, flights, take_ended
+from loadstone.read.segments import ROWS, Rows, Segments
+from loadstone.read.stamps import Offsets
+from loadstone.recording import CLOCK, WireEnd
+from loadstone.wire.http1 import frame
+
+if TYPE_CHECKING:
+    from loadstone.tokens import Tokenizer
+
+PART_TOKENS = 256 << 10
+PART_REQUESTS = 5_000
+PART_NS = 10_000_000_000
+CLOCK_WAIT_NS = 1_000_000_000
+"""Longest wait for the clock sample that follows the end of a flight."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decoder has to know; its first line of input."""
+
+    folder: str
+    """The run folder."""
+    decoder: int
+    workers: list[int]
+    endpoint: str
+    streaming: bool
+    tokenizer: str
+    keep: str
+    board: str
+    """The board's file; empty: none."""
+    blocks: int
+    block: int
+    id_prefix: str
+    phases: list[str]
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decoder says when everything is decoded and synced."""
+
+    done: bool = True
+    requests: int
+    tokens: int
+    """Output tokens, all requests."""
+    cpu_ns: int
+    clock_steps: int
+    kernel_stamps: bool
+    """Every read had a stamp of the kernel that could be used."""
+    unfinished: list[tuple[int, int, int, int, int]]
+    """Flights lost with their worker: worker, serial, request, due_ns, sent_ns. They are in the table, too."""
+
+
+class _Worker:
+    """One worker's recording as far as it was read."""
+
+    def __init__(self, folder: Path, number: int, keep: bool) -> None:
+        self.number = number
+        self.segments = Segments(folder, number, keep)
+        self.offsets = Offsets()
+        self.waiting = np.empty(0, ROWS)
+        self.unsynced: list[int] = []
+
+    def take(self, rows: Rows, before_ns: int | None) -> Rows:
+        """Adds new rows; gives out those of flights that ended before that moment (None: everything left)."""
+        clock = rows[rows["code"] == CLOCK]
+        self.offsets.add(clock["at_ns"], clock["a"])
+        self.waiting = np.concatenate([self.waiting, rows[rows["serial"] > 0]])
+        if before_ns is None:
+            ended, self.waiting = self.waiting, np.empty(0, ROWS)
+        else:
+            ended, self.waiting = take_ended(self.waiting, max(before_ns, self.offsets.last_ns))
+        return ended
+
+
+class Decoder:
+    """Decodes what its workers record, part by part."""
+
+    def __init__(self, job: Job) -> None:
+        folder = Path(job.folder)
+        self._job = job
+        self._parts = folder / run_folder.PARTS
+        self._parts.mkdir(exist_ok=True)
+        recording = folder / run_folder.RECORDING
+        self._workers = [_Worker(recording, number, job.keep == "all") for number in job.workers]
+        endpoint: Endpoint = registry.load("endpoints", job.endpoint)  # the contract tests hold it to that
+        self._understand = Understand(endpoint, job.streaming)
+        self._evidence = Evidence(folder / run_folder.FAULTS)
+        self._block = Board(Path(job.board), job.blocks).block(job.block) if job.board else None
+        self._known, self._next_part = _earlier_parts(self._parts, job.decoder)
+        self._tokenizer: Tokenizer | None = None
+        self._rows: list[Decoded] = []
+        self._oldest_ns = 0
+        self._row_tokens = 0
+        self._requests = 0
+        self._tokens = 0
+        self._kernel_stamps = True
+        self._unfinished: list[tuple[int, int, int, int, int]] = []
+
+    def step(self) -> bool:
+        """Decodes what has ended since the last time; whether more is waiting already."""
+        more = False
+        for worker in self._workers:
+            rows, behind = worker.segments.poll()
+            more |= behind
+            self._settle(worker, worker.take(rows, time.monotonic_ns() - CLOCK_WAIT_NS))
+        self._write_when_due()
+        return more
+
+    def finish(self) -> Done:
+        """The workers write no more: decodes everything left, writes the last part."""
+        while self.step():
+            pass
+        for worker in self._workers:
+            self._settle(worker, worker.take(np.empty(0, ROWS), None))
+        self._write()
+        for worker in self._workers:
+            worker.segments.close()
+        return Done(
+            requests=self._requests,
+            tokens=self._tokens,
+            cpu_ns=time.process_time_ns(),
+            clock_steps=sum(worker.offsets.steps for worker in self._workers),
+            kernel_stamps=self._kernel_stamps,
+            unfinished=self._unfinished,
+        )
+
+    def _settle(self, worker: _Worker, rows: Rows) -> None:
+        """Decodes the flights that `rows` consist of."""
+        if not len(rows):
+            return
+        data = {number: worker.segments.data(number) for number in np.unique(rows["segment"]).tolist()}
+        fresh = []
+        for flight in flights(rows, worker.offsets, data):
+            worker.unsynced.append(flight.serial)
+            if flight.facts.request not in self._known:
+                fresh.append(self._decode(worker.number, flight))
+        self._count_tokens(fresh)
+        if fresh and not self._rows:
+            self._oldest_ns = time.monotonic_ns()
+        self._rows += fresh
+        for row in fresh:
+            self._count(row)
+
+    def _decode(self, worker: int, flight: Flight) -> Decoded:
+        facts = flight.facts
+        response = frame(flight.reads)
+        answer = self._understand(response, complete=facts.end == WireEnd.COMPLETE)
+        phase = None if facts.phase == UNKNOWN_PHASE else self._job.phases[facts.phase]
+        row = columns.decoded(flight, answer, response.arrived, phase)
+        row.scalars["worker"] = worker
+        row.scalars["request_id"] = f"{self._job.id_prefix}{facts.request}"
+        if facts.phase == UNKNOWN_PHASE:
+            self._unfinished.append((worker, flight.serial, facts.request, facts.due_ns, facts.sent_ns))
+        if row.scalars["fault"] is not None and self._job.keep != "none":
+            self._evidence.keep(
+                row.scalars["outcome"], row.scalars["fault"], row.scalars["request_id"], flight.reads
+            )
+        return row
+
+    def _count_tokens(self, rows: list[Decoded]) -> None:
+        """Counts with the tokenizer what the server did not count; loads it when first needed."""
+        uncounted = {
+            position: text for position, row in enumerate(rows) if (text := row.uncounted) is not None
+        }
+        if not uncounted:
+            return
+        if self._tokenizer is None:
+            from loadstone import tokens  # costs time and memory; most servers count themselves
+
+            self._tokenizer = tokens.load(self._job.tokenizer)
+        counts = self._tokenizer.count_many(list(uncounted.values())) or []
+        for position, count in zip(uncounted, counts, strict=False):
+            rows[position].estimate(count)
+
+    def _count(self, row: Decoded) -> None:
+        self._requests += 1
+        self._tokens += row.scalars.get("output_tokens") or 0
+        self._row_tokens += len(row.arrival_ns)
+        self._kernel_stamps &= row.scalars["kernel_stamps"]
+        if self._block is not None:
+            tally.bump(self._block, row.scalars)
+
+    def _write_when_due(self) -> None:
+        full = self._row_tokens >= PART_TOKENS or len(self._rows) >= PART_REQUESTS
+        if full or (self._rows and time.monotonic_ns() - self._oldest_ns >= PART_NS):
+            self._write()
+
+    def _write(self) -> None:
+        """Writes a part, then lets go of the segments that are no longer needed."""
+        if self._rows:
+            name = f"d{self._job.decoder}-{self._next_part}.parquet"
+            columns.write_part(columns.frame(self._rows), self._parts / name)
+            self._next_part += 1
+            self._rows = []
+            self._row_tokens = 0
+        for worker in self._workers:
+            worker.segments.forget(worker.unsynced)
+            worker.unsynced = []
+
+
+def _earlier_parts(parts: Path, decoder: int) -> tuple[frozenset[int], int]:
+    """The requests in parts that are there already (after a crash), and the number of the next part."""
+    paths = sorted(parts.glob("d*.parquet"))
+    known = [pl.read_parquet(path, columns=["request"])["request"].to_list() for path in paths]
+    mine = [int(path.stem.partition("-")[2]) for path in paths if path.stem.startswith(f"d{decoder}-")]
+    return frozenset(request for part in known for request in part), max(mine, default=-1) + 1

@@ -1,0 +1,60 @@
+"""The decoder's process: a job comes in by the first line, `{"finish": true}` or the end of input stops it.
+
+Runs at nice 19 (measured: harmless to the load, which SCHED_IDLE is not) and on one thread. Everything heavy is
+imported after that is set.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from loadstone.read.decoder import Done, Job
+
+POLL_S = 0.2
+NICE = 19
+
+
+def decode_all(job: Job) -> Done:
+    """Decodes a recording to which nothing is added any more, such as a crash leaves behind."""
+    from loadstone.read.decoder import Decoder
+
+    return Decoder(job).finish()
+
+
+def follow(job: Job, orders: int) -> Done:
+    """Decodes while workers record, until the descriptor `orders` can be read."""
+    from loadstone.read.decoder import Decoder
+
+    decoder = Decoder(job)
+    wait_s = 0.0
+    while not select.select([orders], [], [], wait_s)[0]:
+        wait_s = 0.0 if decoder.step() else POLL_S
+    return decoder.finish()
+
+
+def main() -> None:
+    """Job in, parts on disk, one line out."""
+    os.nice(NICE - os.nice(0))
+    os.environ.update(OPENBLAS_NUM_THREADS="1", POLARS_MAX_THREADS="1")
+    with open(
+        0, "rb", buffering=0, closefd=False
+    ) as orders:  # unbuffered: a second line must stay to be seen
+        line = orders.readline()
+        from loadstone.read.decoder import Job
+
+        job = msgspec.json.decode(line, type=Job)
+        gc.freeze()
+        done = follow(job, orders.fileno())
+    sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

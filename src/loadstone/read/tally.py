@@ -1,0 +1,28 @@
+"""What a decoder shows on the board: counts and two histograms, for the screen only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loadstone.board import BUCKETS, FIELDS, Field, Histogram, bucket
+from loadstone.read.outcome import SUCCESSES
+
+
+def bump(block: memoryview, row: Mapping[str, Any]) -> None:
+    """Counts one decoded request; `row` is in the columns of `read.schema.REQUESTS`."""
+    success = row["outcome"] in SUCCESSES
+    block[Field.DECODED] += 1
+    block[Field.OK if success else Field.FAILED] += 1
+    tokens = row.get("output_tokens") or 0
+    block[Field.TOKENS] += tokens
+    if not success:
+        return
+    first, last = row["first_ns"], row["last_ns"]
+    _add(block, Histogram.LATENCY, (last or row["done_ns"]) - row["sent_ns"])
+    if last is not None and tokens > 1:
+        _add(block, Histogram.ITL, (last - first) // (tokens - 1))
+
+
+def _add(block: memoryview, histogram: Histogram, value_ns: int) -> None:
+    block[FIELDS + histogram * BUCKETS + bucket(value_ns // 1000)] += 1
