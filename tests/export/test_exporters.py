@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadstone import export, folder
+from loadstone import export
 from loadstone.registry import load, names
 from loadstone.report import Report
 
@@ -33,12 +33,12 @@ def test_every_output_is_written_and_listed_by_role(
     valid: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "names", lambda kind: ("console", "report-csv", "report-json"))
-    (tmp_path / folder.CONFIG).touch()
-    listed = export.write_all(valid, tmp_path)
+    run = msgspec.structs.replace(valid.run, files={"config": "config.toml"})
+    listed = export.write_all(msgspec.structs.replace(valid, run=run), tmp_path)
     assert listed.run.files == {
         "summary": "summary.txt", "table": "report.csv", "report": "report.json", "config": "config.toml"
     }  # fmt: skip
-    assert {path.name for path in tmp_path.iterdir()} == set(listed.run.files.values())
+    assert {path.name for path in tmp_path.iterdir()} == {"summary.txt", "report.csv", "report.json"}
     assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report) == listed
 
 

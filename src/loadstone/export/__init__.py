@@ -14,12 +14,8 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from loadstone import folder as layout
 from loadstone.registry import load, names
 from loadstone.report import Report
-
-STANDING = {"requests": layout.REQUESTS, "config": layout.CONFIG, "run": layout.RUN, "log": layout.LOG}
-"""Files that other parts of a run leave beside the exports, by role."""
 
 
 class Exporter(Protocol):
@@ -46,14 +42,13 @@ def exporters(report: Report) -> list[Exporter]:
 
 
 def write_all(report: Report, folder: Path) -> Report:
-    """Writes every output of `report` into its run folder; returns it with `run.files` filled in.
+    """Writes every output of `report` into its run folder; returns it with them added to `run.files`.
 
     The list is made before anything is written, so that `report.json` holds it too.
     Raises `OSError` when a file cannot be written.
     """
     chosen = exporters(report)
-    files = {exporter.ROLE: exporter.FILE for exporter in chosen}
-    files |= {role: name for role, name in STANDING.items() if (folder / name).exists()}
+    files = {exporter.ROLE: exporter.FILE for exporter in chosen} | report.run.files
     listed = msgspec.structs.replace(report, run=msgspec.structs.replace(report.run, files=files))
     for exporter in chosen:
         exporter.write(listed, folder)
