@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from loadstone.export.console import load_shape, render
-from loadstone.report import MetricResult, Report
+from loadstone.report import Certificate, Check, MetricResult, Report
 
 Failed = Callable[[str], Report]
 
@@ -104,13 +104,22 @@ def test_colour_is_for_the_verdict_alone(valid: Report, invalid: Report) -> None
     assert render(invalid, width=80, color=True).startswith("\x1b[1;31mINVALID\x1b[0m: ")
 
 
-def test_saturation_is_told_with_the_verdict(valid: Report) -> None:
-    saturated = msgspec.structs.replace(valid, run=msgspec.structs.replace(valid.run, saturated=True))
-    assert (
-        render(saturated, width=80, color=False)
-        .splitlines()[1]
-        .startswith("SATURATED: The server completed fewer")
+def test_saturation_is_told_with_the_verdict_and_not_twice(valid: Report) -> None:
+    run = msgspec.structs.replace(valid.run, saturated=True)
+    found = Check(
+        name="saturation",
+        verdict="VALID",
+        value=79.0,
+        unit="%",
+        finding="It fell behind.",
+        advice="Slow down.",
     )
+    for headline, told in (("On time.", "It fell behind. Slow down."), ("It fell behind.", "Slow down.")):
+        certificate = Certificate(verdict="VALID", headline=headline, checks=(found,))
+        saturated = msgspec.structs.replace(valid, run=run, certificate=certificate)
+        assert render(saturated, width=80, color=False).startswith(
+            f"VALID: {headline}\nSATURATED: {told}\n\n"
+        )
 
 
 def test_a_run_cut_short_says_so(valid: Report) -> None:

@@ -22,10 +22,6 @@ ROLE = "summary"
 FILE = "summary.txt"
 WIDTH = 100
 COLORS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
-SATURATED = (
-    "The server completed fewer requests a second than it was offered: its limit is the rate completed, "
-    "and latencies grow with the length of the run."
-)
 SEVERITY = ("INVALID", "DEGRADED")
 MOST_CHECKS = 3
 MOST_FAULTS = 3
@@ -66,11 +62,18 @@ def verdict(report: Report, width: int, color: bool) -> list[str]:
     word, said = report.certificate.verdict, report.certificate.headline
     lines = _titled(word, COLORS[word] if color else None, said, width)
     for check in _troubles(report.certificate.checks)[:MOST_CHECKS]:
-        finding = "" if check.finding in said else f"{check.finding} "
-        lines += wrap(printable(finding + check.advice), width, "  ", "  ")
+        lines += wrap(printable(_unsaid(check, said)), width, "  ", "  ")
     if report.run.saturated:
-        lines += _titled("SATURATED", "yellow" if color else None, SATURATED, width)
+        why = "".join(
+            _unsaid(check, said) for check in report.certificate.checks if check.name == "saturation"
+        )
+        lines += _titled("SATURATED", "yellow" if color else None, why, width)
     return lines
+
+
+def _unsaid(check: Check, said: str) -> str:
+    """What a check found, unless the headline has said so, and its advice."""
+    return check.advice if check.finding in said else f"{check.finding} {check.advice}"
 
 
 def _titled(word: str, tint: str | None, text: str, width: int) -> list[str]:
