@@ -9,13 +9,14 @@
 // an answer, never lengthen it.
 //
 // LOG has one line a request, when it ends: x-request-id (or -), received (the kernel's stamp of the packet that completed
-// it), read, first token sent, last token sent, tokens sent, 1 if the answer was sent whole, else 0 (client left).
-// Times are CLOCK_MONOTONIC ns, which all processes of a machine share; 0 where it never came to that.
+// it), read, first token sent, last token sent, tokens sent, 1 if the answer was sent whole, else 0 (client left), and the
+// FNV-1a hash of the request's body. Times are CLOCK_MONOTONIC ns, which all processes of a machine share; 0 where it never came to that.
 //
 // Rule: nothing blocks. What a socket does not take is kept and sent when it does.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -41,7 +42,7 @@ typedef struct {
     bool open, running, streams;
     int slot;  // position in running_fds while running
     long sent, tokens;
-    uint64_t received_ns, read_ns, first_ns, last_ns;
+    uint64_t received_ns, read_ns, first_ns, last_ns, body_hash;
     char id[ID_BYTES];
 } Conn;
 
@@ -199,8 +200,8 @@ static void finish(int fd, bool whole) {
         conns[running_fds[c->slot]].slot = c->slot;
     }
     if (!log_file) return;
-    fprintf(log_file, "%s %llu %llu %llu %llu %ld %d\n", c->id, (unsigned long long)c->received_ns,
-            (unsigned long long)c->read_ns, (unsigned long long)c->first_ns, (unsigned long long)c->last_ns, c->sent, whole);
+    fprintf(log_file, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %ld %d %016" PRIx64 "\n", c->id, c->received_ns,
+            c->read_ns, c->first_ns, c->last_ns, c->sent, whole, c->body_hash);
     log_dirty = true;
 }
 
@@ -283,8 +284,15 @@ static long asked_tokens(const char *body) {
     return max_tokens;
 }
 
-static void start(int fd, const char *body) {
+static uint64_t fnv1a(const char *data, size_t len) {
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)data[i]) * 1099511628211u;
+    return hash;
+}
+
+static void start(int fd, const char *body, size_t body_bytes) {
     Conn *c = &conns[fd];
+    c->body_hash = fnv1a(body, body_bytes);
     c->streams = strstr(body, "\"stream\":true") || strstr(body, "\"stream\": true");
     c->tokens = asked_tokens(body);
     c->sent = 0;
@@ -336,7 +344,7 @@ static bool take_request(int fd, uint64_t received_ns, uint64_t read_ns) {
         reserve(&c->in, 1);
         char *close = c->in.at + head_bytes + body_bytes, saved = *close;
         *close = 0;
-        start(fd, c->in.at + head_bytes);
+        start(fd, c->in.at + head_bytes, body_bytes);
         *close = saved;
     }
     drop_front(&c->in, head_bytes + body_bytes);

@@ -27,6 +27,8 @@ class Row(NamedTuple):
     tokens: int
     whole: bool
     """False: the client left before the end."""
+    body_hash: str
+    """FNV-1a, 64 bits, of the request's body, in hexadecimal."""
 
 
 def build() -> Path:
@@ -41,8 +43,10 @@ def build() -> Path:
 
 def parse(line: str) -> Row:
     """The row of one log line."""
-    request_id, received, read, first, last, tokens, whole = line.split()
-    return Row(request_id, int(received), int(read), int(first), int(last), int(tokens), whole == "1")
+    request_id, received, read, first, last, tokens, whole, body_hash = line.split()
+    return Row(
+        request_id, int(received), int(read), int(first), int(last), int(tokens), whole == "1", body_hash
+    )
 
 
 class TokenServer:
