@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+_SWITCHING = 101
+
 
 class Response(NamedTuple):
     """One response. `arrived[i]` is how many bytes of the body read i and those before it had brought."""
@@ -55,8 +57,13 @@ class _Message:
 
 def frame(reads: Sequence[bytes]) -> Response:
     """The response that `reads`, in their order, make up. Interim responses (1xx) before it are skipped."""
-    if reads and reads[0].startswith(b"HTTP/1.1 1"):
-        reads = _without_interim(reads)
+    response = _first(reads)
+    interim = 100 <= response.status < 200 and response.status != _SWITCHING
+    return _first(_without_interim(reads)) if interim else response
+
+
+def _first(reads: Sequence[bytes]) -> Response:
+    """The first message in `reads`, interim or not."""
     message = _Message()
     parser = HttpResponseParser(message)
     counts: list[int] = []
@@ -83,7 +90,7 @@ def _feed(
             feed(read)
             note(len(pieces))
     except HttpParserUpgrade:
-        return "the server switched to another protocol"
+        return None  # the status 101 says it
     except HttpParserError as error:
         return f"not HTTP/1.1: {error}"
     return None

@@ -1,0 +1,173 @@
+"""Writes recordings as a worker does, from a script: what was read when."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+import pytest
+
+from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, write_run
+from loadstone.plan.store import Draft, Writer
+from loadstone.read.decoder import Decoder, Job
+from loadstone.recording import CLOCK, END, END_FACTS, PAIR, RESENT, ROW, START, WireEnd, segment_name
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+MS = 1_000_000
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def event(value):
+    """One event of a stream, in one HTTP chunk; bytes are sent as they are."""
+    return chunk(value if isinstance(value, bytes) else b"data: " + msgspec.json.encode(value) + b"\n\n")
+
+
+def token(text, **more):
+    """A chat chunk with one piece of content."""
+    return event({"choices": [{"delta": {"content": text}}], **more})
+
+
+def finish(reason="stop", usage=None):
+    """The last chunk of a chat stream, the end mark and the end of the message."""
+    last = {"choices": [{"delta": {}, "finish_reason": reason}]}
+    return event(last if usage is None else last | {"usage": usage}) + event(b"data: [DONE]\n\n") + chunk(b"")
+
+
+class Recorder:
+    """One worker's recording. Every call writes at once; times are monotonic ns."""
+
+    OFFSET_NS = 1_700_000_000_000_000_000
+
+    def __init__(self, folder, worker=0):
+        self.folder, self.worker, self.segment, self.serial = folder, worker, -1, 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.next_segment()
+
+    def path(self, suffix, segment=None):
+        return self.folder / (segment_name(self.worker, self.segment if segment is None else segment) + suffix)
+
+    def next_segment(self):
+        self.segment += 1
+        self.path(".dat").touch()
+        self.path(".idx").touch()
+
+    def append(self, suffix, data):
+        with self.path(suffix).open("ab") as file:
+            file.write(data)
+
+    def row(self, serial, code, at_ns, first=0, second=0):
+        self.append(".idx", ROW.pack(serial, code, at_ns, PAIR.pack(first, second)))
+
+    def clock(self, at_ns, offset_ns=OFFSET_NS):
+        self.row(0, CLOCK, at_ns, offset_ns)
+
+    def start(self, request, sent_ns=0, due_ns=0):
+        self.serial += 1
+        self.row(self.serial, START, sent_ns, request, due_ns)
+        return self.serial
+
+    def resent(self, serial, at_ns):
+        self.row(serial, RESENT, at_ns)
+
+    def read(self, serial, data, at_ns, arrival_ns=None, offset_ns=OFFSET_NS):
+        """Bytes read at `at_ns`; without `arrival_ns` the kernel gave no stamp."""
+        self.append(".dat", data)
+        stamp = (0, 0) if arrival_ns is None else divmod(arrival_ns + offset_ns, 1_000_000_000)
+        self.row(serial, len(data), at_ns, *stamp)
+
+    def end(self, serial, at_ns, request, wire=WireEnd.COMPLETE, words="", sent_ns=0, phase=0, **facts):
+        told = dict.fromkeys(
+            ("due", "sent", "written", "connect", "connected", "begun", "status", "retries", "body_bytes"), 0
+        )
+        told |= facts | {"sent": sent_ns}
+        packed = END_FACTS.pack(
+            request, told["due"], told["sent"], told["written"], told["connect"], told["connected"],
+            told["begun"], wire, told["status"], told["retries"], phase, told["body_bytes"],
+        ) + words.encode()  # fmt: skip
+        self.append(".dat", packed)
+        self.row(serial, END, at_ns, len(packed))
+
+    def flight(self, request, reads, lag_ns=0, sent_ns=0, end_ns=None, **facts):
+        """A whole flight: `reads` are (arrival, bytes); each is read `lag_ns` after it arrived."""
+        serial = self.start(request, sent_ns)
+        for arrival_ns, data in reads:
+            self.read(serial, data, arrival_ns + lag_ns, arrival_ns)
+        last_ns = reads[-1][0] + lag_ns if reads else sent_ns
+        self.end(serial, last_ns if end_ns is None else end_ns, request, sent_ns=sent_ns, **facts)
+        return serial
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run folder as workers and main leave it."""
+
+    class Run:
+        folder = tmp_path
+        parts = tmp_path / "parts"
+        recording = tmp_path / "recording"
+
+        def recorder(self, worker=0):
+            return Recorder(self.recording, worker)
+
+        def job(self, **changes):
+            told = {
+                "folder": str(tmp_path), "decoder": 0, "workers": [0], "endpoint": "chat", "streaming": True,
+                "tokenizer": "none", "keep": "faults", "board": "", "blocks": 0, "block": 0, "id_prefix": "r-",
+                "phases": ["measured"],
+            }  # fmt: skip
+            return msgspec.convert(told | changes, Job)
+
+        def decode(self, **changes):
+            """Everything decoded; the decoder's last word."""
+            return Decoder(self.job(**changes)).finish()
+
+        def plan(self, phases, isl_tokens=7, osl_tokens=9, due_ns=-1):
+            """A plan and a run log; `phases` are (name, planned)."""
+            writer, logs, first = Writer(tmp_path / "plan"), [], 0
+            for number, (name, planned) in enumerate(phases):
+                writer.append(
+                    Draft(due_ns, b"{}", isl_tokens, osl_tokens, first + i, 0, number) for i in range(planned)
+                )
+                logs.append(
+                    PhaseLog(name=name, first_row=first, planned=planned, start_ns=500, stop_ns=900, end_ns=950)
+                )
+                first += planned
+            writer.close()
+            write_run(tmp_path, _run_log(logs))
+
+        def segments(self):
+            return sorted(path.name for path in self.recording.iterdir())
+
+        def torn(self, path, bytes_left):
+            os.truncate(path, bytes_left)
+
+    return Run()
+
+
+def _run_log(phases):
+    return RunLog(
+        id="r", command="", loadstone_version="0", started="", end="complete", seed=1, config={}, phases=phases,
+        workers=[], clock=ClockLog(kernel_stamps=True, steps=0),
+        dataset=DatasetLog(
+            source="", tokenizer="none", lengths_exact=True, unique_prompts=True, reused=0, digest=""
+        ),
+        preflight=None, server_local=True, host_busy_share=None, environment={}, notices=[],
+    )  # fmt: skip
+
+
+@pytest.fixture
+def wire():
+    """The bytes that servers send."""
+
+    class Wire:
+        head = HEAD
+        chunk = staticmethod(chunk)
+        event = staticmethod(event)
+        token = staticmethod(token)
+        finish = staticmethod(finish)
+        end = chunk(b"")
+
+    return Wire

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from loadstone.endpoints import chat
+from loadstone.read.answer import read_answer
+
+ONE = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+STOP = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+WHOLE = b'{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}'
+
+
+def response(body, media="text/event-stream", status=200, length=None):
+    head = f"HTTP/1.1 {status} X\r\nServer: s/1\r\nContent-Length: {len(body) if length is None else length}\r\n"
+    return head.encode() + (f"Content-Type: {media}\r\n".encode() if media else b"") + b"\r\n" + body
+
+
+def answer(body, media="text/event-stream", streaming=True, complete=True, **more):
+    return read_answer(response(body, media, **more), chat, streaming=streaming, complete=complete)
+
+
+def test_a_stream():
+    got = answer(ONE + STOP + DONE)
+    assert (got.status, got.fault, got.streamed, got.headers["server"]) == (200, None, True, "s/1")
+    assert (got.reply.text, got.reply.ended, got.ends) == (["a"], True, [len(ONE), len(ONE + STOP)])
+
+
+@pytest.mark.parametrize(
+    ("media", "streamed"),
+    [("text/event-stream", True), ("TEXT/Event-Stream; charset=utf-8", True), ("text/plain", True), (None, True)],
+)
+def test_a_stream_under_any_name(media, streamed):
+    assert answer(ONE + STOP, media).streamed is streamed
+    assert answer(ONE + STOP, media, streaming=False).reply.text == ["a"]
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/problem+json", "text/plain", None])
+@pytest.mark.parametrize("streaming", [True, False])
+def test_one_document_is_taken_whole_whatever_was_asked(media, streaming):
+    got = answer(WHOLE, media, streaming)
+    assert (got.fault, got.streamed, got.ends, got.reply.text) == (None, False, (), ["a"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b": ping\n\nid: 7\nretry: 9\n" + ONE + STOP,
+        b"event: message\n" + ONE + STOP,
+        b"\xef\xbb\xbf" + ONE + STOP,
+        (ONE + STOP + DONE).replace(b"\n", b"\r\n"),
+        (ONE + STOP + DONE).replace(b"\n", b"\r"),
+        (ONE + STOP + DONE).replace(b"data: ", b"data:"),
+        ONE + STOP + DONE.rstrip(),
+        ONE + STOP.rstrip(),
+        ONE + STOP + DONE + b"data: not looked at\n\n",
+    ],
+)
+def test_streams_of_every_form(body):
+    got = answer(body)
+    assert (got.fault, got.reply.text, got.reply.output, got.reply.finish_reason) == (None, ["a"], [0], "stop")
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "fault"),
+    [
+        (ONE + b"data: not-json\n\n" + STOP + DONE, "text/event-stream", "an event is not the JSON expected"),
+        (b'data: {"choices":5}\n\n', "text/event-stream", "an event is not the JSON expected"),
+        (b"<html>Welcome</html>", "text/html", "the body (text/html) is neither a stream nor the JSON expected"),
+        (b'{"choices":', "application/json", "the body (application/json) is neither"),
+        (b"", "text/event-stream", "empty: the response holds no output"),
+        (b"", "text/html", "empty: the response holds no output"),
+        (DONE, "text/event-stream", "empty: the answer ended without any output"),
+        (b"{}", "application/json", "empty: the response holds no output"),
+    ],
+)
+def test_what_is_no_answer(body, media, fault):
+    assert answer(body, media).fault.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b'data: {"error":{"message":"oom","code":500}}\n\n', "oom (500)"),
+        (ONE + b'data: {"error":"oom"}\n\n' + DONE, "oom"),
+        (ONE + b'data: {"object":"error","message":"oom","code":400}\n\n', "oom (400)"),
+        (ONE + b'event: error\ndata: {"message":"oom"}\n\n' + STOP + DONE, "oom"),
+        (b"event: error\ndata: oom\n\n", "oom"),
+        (ONE + b'data: {"code":500,"message":"oom"}\n\n', "oom (500)"),
+    ],
+)
+def test_errors_inside_a_stream(body, error):
+    got = answer(body)
+    assert (got.reply.error, got.fault) == (error, error)
+
+
+def test_an_error_inside_a_document():
+    assert answer(b'{"error":{"message":"oom"}}', "application/json").fault == "oom"
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "fault"),
+    [
+        (b'{"error":{"message":"no such model","code":404}}', "application/json", "HTTP 404: no such model (404)"),
+        (b'{"detail":"Not Found"}', "application/json", "HTTP 404: Not Found"),
+        (b"<h1>nope</h1>", "text/html", "HTTP 404: <h1>nope</h1>"),
+        (b"", None, "HTTP 404: no body"),
+    ],
+)
+def test_an_http_error_in_the_servers_own_words(body, media, fault):
+    got = answer(body, media, status=404)
+    assert (got.fault, got.reply) == (fault, None)
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 206])
+def test_every_2xx_is_a_success(status):
+    assert answer(ONE + STOP + DONE, status=status).fault is None
+
+
+@pytest.mark.parametrize("body", [ONE, ONE + b'data: {"choi', ONE + b"data: [DO"])
+def test_a_stream_cut_short(body):
+    got = answer(body, complete=False, length=999)
+    assert got.fault == "the answer ended without a finish reason and without an end mark"
+    assert got.reply.text == ["a"]
+
+
+def test_a_document_cut_short_is_truncated_not_malformed():
+    got = answer(WHOLE[:20], "application/json", complete=False, length=999)
+    assert got.fault == "the server closed the connection without an answer"
+
+
+def test_bytes_that_are_not_utf8_are_replaced():
+    got = answer(b'data: {"choices":[{"delta":{"content":"\xe2\x82"}}]}\n\n' + STOP + DONE)
+    assert (got.fault, got.reply.text) == (None, ["\ufffd"])
+
+
+def test_what_is_no_http():
+    got = read_answer(b"SSH-2.0-x\r\n", chat, streaming=True, complete=True)
+    assert got.status == 0
+    assert got.fault.startswith("not HTTP/1.1: ")
+
+
+def test_the_preflight_needs_neither_numpy_nor_polars():
+    code = "import sys, loadstone.read.answer; print({'numpy', 'polars'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

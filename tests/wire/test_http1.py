@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadstone.wire.http1 import frame
+
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"5\r\nHello\r\n7;ext=1\r\n, world\r\n0\r\n\r\n"
+)
+
+
+def test_a_chunked_message():
+    response = frame([CHUNKED])
+    assert (response.status, response.body, response.complete) == (200, b"Hello, world", True)
+    assert response.media_type == "text/event-stream"
+    assert response.headers["transfer-encoding"] == "chunked"
+
+
+def test_a_message_with_a_length():
+    response = frame([b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"])
+    assert (response.status, response.body, response.complete, response.media_type) == (404, b"no", True, "")
+
+
+def test_a_body_that_lasts_until_the_close_is_never_complete_by_itself():
+    response = frame([b"HTTP/1.1 200 OK\r\n\r\nall", b" of it"])
+    assert (response.body, response.arrived, response.complete) == (b"all of it", [3, 9], False)
+
+
+def test_each_read_tells_how_far_the_body_had_come():
+    hello = CHUNKED.index(b"Hello")
+    cuts = [0, hello, hello + 3, hello + 7, len(CHUNKED)]
+    reads = [CHUNKED[start:stop] for start, stop in zip(cuts, cuts[1:], strict=False)]
+    assert frame(reads).arrived == [0, 3, 5, 12]
+
+
+@given(st.lists(st.integers(1, len(CHUNKED) - 1), max_size=10))
+def test_however_it_is_cut_the_message_is_the_same(cuts):
+    bounds = [0, *sorted(set(cuts)), len(CHUNKED)]
+    reads = [CHUNKED[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+    response = frame(reads)
+    assert (response.body, response.complete, response.arrived[-1]) == (b"Hello, world", True, 12)
+    assert len(response.arrived) == len(reads)
+    assert response.arrived == sorted(response.arrived)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 60, 90])
+def test_interim_responses_are_skipped(cut):
+    raw = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nX: y\r\n\r\n" + CHUNKED
+    response = frame([raw[:cut], raw[cut:]])
+    assert (response.status, response.body) == (200, b"Hello, world")
+    assert len(response.arrived) == 2
+
+
+def test_what_follows_the_message_is_not_looked_at():
+    more = b"HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\nx"
+    response = frame([CHUNKED + more, b"and garbage"])
+    assert (response.status, response.body, response.fault) == (200, b"Hello, world", None)
+    assert response.arrived == [12, 12]
+
+
+def test_bytes_that_are_no_http():
+    response = frame([b"SSH-2.0-OpenSSH_9.6\r\n"])
+    assert (response.status, response.complete) == (0, False)
+    assert response.fault is not None
+    assert response.fault.startswith("not HTTP/1.1: ")
+
+
+def test_what_came_before_a_broken_chunk_is_kept():
+    response = frame([CHUNKED[:-5] + b"zz\r\n", b"later"])
+    assert (response.status, response.body, response.complete) == (200, b"Hello, world", False)
+    assert response.fault is not None
+    assert response.arrived == [12, 12]
+
+
+def test_a_change_of_protocol_is_told_by_its_status():
+    raw = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x00\x01"
+    response = frame([raw])
+    assert (response.status, response.fault) == (101, None)
+
+
+def test_nothing_at_all():
+    response = frame([])
+    assert (response.status, response.body, response.arrived, response.complete) == (0, b"", [], False)
