@@ -93,13 +93,13 @@ def frame():
 
 @pytest.fixture
 def run_log():
-    """A `run.json` of one measured phase that lasted from 0 to `end` ms."""
+    """A `run.json` of one measured phase that lasted from 0 to `end_ms`."""
     import msgspec
 
     from loadstone.config import Config, EndpointConfig, LoadConfig, SloConfig
     from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, WorkerLog
 
-    def make(streaming=True, rate=None, cap=None, goodput=None, planned=1, end=1000.0, cpu=0.1, **changes):
+    def make(streaming=True, rate=None, cap=None, goodput=None, planned=1, end_ms=1000.0, cpu=0.1, **changes):
         config = Config(
             endpoint=EndpointConfig(streaming=streaming),
             load=LoadConfig(request_rate=rate, concurrency=cap),
@@ -119,8 +119,8 @@ def run_log():
                     first_row=0,
                     planned=planned,
                     start_ns=ns(0),
-                    stop_ns=ns(end),
-                    end_ns=ns(end),
+                    stop_ns=ns(end_ms),
+                    end_ns=ns(end_ms),
                 )
             ],
             workers=[

@@ -28,7 +28,7 @@ def test_pauses_count_as_nothing_in_flight(tables, answer, result):
 
 
 def test_a_cut_request_is_in_flight_until_the_window_ends(tables, answer, result):
-    cut = answer(5, sent=0, outcome="cut") | {"done_ns": None}
+    cut = answer(5, sent=0, done=500, outcome="cut")
     levels = summarise(result("concurrency", tables(cut, answer(100, sent=50))).values)
     assert levels.mean == pytest.approx(1.5)
 

@@ -42,3 +42,8 @@ def test_without_a_success_there_is_no_throughput(name, tables, answer, unsent, 
 
 def test_a_window_without_length_has_no_rate(tables, answer, reason):
     assert "no time passed" in reason("request_throughput", tables(answer(0, sent=0)))
+
+
+def test_cutting_a_request_off_is_no_event_of_the_server(tables, answer, mean):
+    run = tables(answer(400, 500, sent=0), answer(900, 1000, sent=0, done=5000, outcome="cut"))
+    assert mean("request_throughput", run) == 1.0

@@ -107,13 +107,18 @@ class Tables:
 
     @cached_property
     def window_ns(self) -> tuple[int, int] | None:
-        """From the first send to the last event of the measured phase; None when nothing was sent."""
-        sent = self.requests["sent_ns"].min()
+        """From the first send to the last event of the measured phase; None when nothing was sent.
+
+        The moment at which the client cut a request off is none of the server's events and does not count.
+        """
+        ended = self.requests.select("sent_ns", "first_ns", "last_ns", self._ended().alias("done_ns"))
+        sent = ended["sent_ns"].min()
         if not isinstance(sent, int):
             return None
-        instants = ("sent_ns", "first_ns", "last_ns", "done_ns")
-        ends = [end for name in instants if isinstance(end := self.requests[name].max(), int)]
-        return sent, max(ends)
+        return sent, max(end for column in ended if isinstance(end := column.max(), int))
+
+    def _ended(self) -> pl.Expr:
+        return pl.when(pl.col("outcome") != CUT).then(pl.col("done_ns"))
 
     @property
     def window_s(self) -> float:
@@ -136,13 +141,8 @@ class Tables:
 
     @cached_property
     def left_ns(self) -> pl.Series:
-        """For every request the moment it stopped being in flight; null where it never was.
-
-        The end of the response; for one that had none, the end of the phase if it was cut, else its last event.
-        """
-        phase_end = pl.lit(self.phase.end_ns if self.phase else None, pl.Int64)
-        cut = pl.when(pl.col("outcome") == CUT).then(phase_end)
-        end = pl.coalesce("done_ns", cut, "last_ns", "first_ns", "sent_ns")
+        """For every request the moment it stopped being in flight, whoever ended it; null where it never was."""
+        end = pl.coalesce("done_ns", "last_ns", "sent_ns")
         return self.requests.select(pl.when(pl.col("sent_ns").is_not_null()).then(end)).to_series()
 
     @cached_property

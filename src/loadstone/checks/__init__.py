@@ -1,0 +1,59 @@
+"""Checks: can this run be believed? Each one is a function from the evidence to one `Check`.
+
+The subject is the client, never the server: a slow or failing server is a finding, not a fault of the measurement.
+The verdict is the worst of the checks; a NOTE says something worth knowing and never lowers it. Thresholds stand
+beside their reasons. Too few samples for a percentile marks that number, not the run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from loadstone.checks import client, instrument, server
+from loadstone.checks.evidence import Evidence
+from loadstone.checks.server import saturated
+from loadstone.report import Certificate, Check
+
+__all__ = ["CHECKS", "Evidence", "certify", "saturated"]
+
+SEVERITY: tuple[Literal["INVALID", "DEGRADED", "VALID"], ...] = ("INVALID", "DEGRADED", "VALID")
+
+CHECKS = (
+    client.workers,
+    client.lost_requests,
+    server.succeeded,
+    client.client_cpu,
+    client.client_lag,
+    client.send_lag,
+    client.offered_load,
+    server.saturation,
+    instrument.kernel_stamps,
+    instrument.clock_steps,
+    instrument.shared_reads,
+    instrument.server_local,
+    server.sample_size,
+    server.failures,
+    server.retries,
+    server.cold_start,
+)
+"""All checks, the gravest questions first."""
+
+
+def certify(evidence: Evidence) -> Certificate:
+    """The certificate of a run: all checks, the worst verdict, and its reason in one sentence."""
+    checks = tuple(check(evidence) for check in CHECKS)
+    found = {check.verdict for check in checks}
+    verdict = next(verdict for verdict in SEVERITY if verdict in found or verdict == "VALID")
+    return Certificate(verdict=verdict, headline=_headline(verdict, checks), checks=checks)
+
+
+def _headline(verdict: str, checks: tuple[Check, ...]) -> str:
+    """The finding of the worst check; of a valid run, the client's margins, or that the server did not keep up."""
+    if verdict != "VALID":
+        return next(check.finding for check in checks if check.verdict == verdict)
+    by_name = {check.name: check for check in checks}
+    if by_name["saturation"].advice:
+        return by_name["saturation"].finding
+    margins = [by_name[name] for name in ("client_cpu", "client_lag", "send_lag")]
+    seen = [check.finding.rstrip(".") for check in margins if check.value is not None]
+    return "; ".join(seen[:2]) + "." if seen else ""

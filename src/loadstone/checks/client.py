@@ -1,0 +1,169 @@
+"""Whether the client was fast enough: what it did late, lost, or left undone."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.metrics import Tables
+from loadstone.read.outcome import CLIENT_FAULT, NOT_SENT
+from loadstone.report import Check
+from loadstone.stats import Floats
+
+CPU_HIGH = 0.80
+"""A worker is one thread, a queue with one server: at load r an event waits r / (2 (1 - r)) of its own service time
+before it, two of them at 80 %, ten at 95 %."""
+CPU_FULL = 0.95
+"""No room left: unless the lags show that nothing came late, the client was the bottleneck."""
+CLIENT_LAG_MS = 1.0
+"""Reads this late are within what a scheduler does on a shared machine; below it the lag is never held against a run."""
+SEND_LAG_MS = 5.0
+"""Sends this late at p99 do not change an arrival pattern that a server could notice."""
+SEND_LAG_SHARE = 0.10
+"""Beyond that, a late send matters from this share of the median latency on."""
+SEND_LAG_GRAVE_MS = 50.0
+"""A client later than this, and later than a whole answer takes, did not offer the load that was asked."""
+LOST_SHARE = 0.01
+"""Requests that the client failed to send or lost: above 1 % they shift a p99."""
+RATE_KEPT = 0.99
+"""Share of the offered rate that a client has to send."""
+
+
+def workers(evidence: Evidence) -> Check:
+    """Every load-generating process lived to the end."""
+    faults = [
+        f"worker {log.worker} ended early: {log.fault}" for log in evidence.tables.run.workers if log.fault
+    ]
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        advice = "Its requests are lost; see loadstone.log and run again."
+        return answer("workers", "INVALID", len(faults), "workers", f"{faults[0]}{more}.", advice)
+    return answer("workers", "VALID", 0, "workers", "all load-generating processes lived to the end.")
+
+
+def lost_requests(evidence: Evidence) -> Check:
+    """No request failed through the client's own fault: a lost worker, no descriptors, a defect."""
+    lost = evidence.outcomes(CLIENT_FAULT)
+    if not lost:
+        return answer("lost_requests", "VALID", 0, "requests", "no request was lost by the client.")
+    verdict: Verdict = "INVALID" if lost > LOST_SHARE * evidence.planned else "DEGRADED"
+    finding = f"the client itself lost {lost} of {evidence.planned} requests."
+    return answer("lost_requests", verdict, lost, "requests", finding, "See the faults and loadstone.log.")
+
+
+def client_cpu(evidence: Evidence) -> Check:
+    """The busiest worker had room; the share of a core it used in the measured phase.
+
+    DEGRADED from 80 % on. INVALID from 95 % on, unless the lags were seen and are small: a worker that spins through
+    its work in time is only close to its limit.
+    """
+    logs = [log for log in evidence.tables.run.workers if log.wall_ns > 0]
+    share = max((log.cpu_ns / log.wall_ns for log in logs), default=None)
+    if share is None:
+        return answer("client_cpu", "VALID", None, "%", "no worker ran.")
+    finding = f"the busiest worker used {100 * share:.3g} % of a core."
+    if share < CPU_HIGH:
+        return answer("client_cpu", "VALID", 100 * share, "%", finding)
+    advice = "Give the client more room: more --workers, other cores or another host than the server's."
+    verdict: Verdict = "DEGRADED" if share < CPU_FULL or _on_time(evidence) else "INVALID"
+    return answer("client_cpu", verdict, 100 * share, "%", finding, advice)
+
+
+def client_lag(evidence: Evidence) -> Check:
+    """Tokens were read soon after they arrived: the lag at p99, against the pace of the server.
+
+    The kernel dates arrivals, so a late read makes no latency longer; but what waits in the socket until the next token
+    comes is merged with it and dated by it. So the pace is the median inter_token_latency (time_to_first_token where
+    answers have one token). DEGRADED when the lag's p99 exceeds it, INVALID when the median does; below 1 ms
+    neither.
+    """
+    lag = evidence.metrics["client_lag"]
+    pace = evidence.p50("inter_token_latency", "time_to_first_token")
+    if lag.p50 is None or lag.p99 is None or pace is None:
+        return answer("client_lag", "VALID", None, "ms", f"not seen: {lag.reason or 'no token came.'}")
+    finding = f"tokens were read {lag.p99:.3g} ms after they arrived (p99)"
+    limit = max(pace, CLIENT_LAG_MS)
+    if lag.p99 <= limit:
+        return answer("client_lag", "VALID", lag.p99, "ms", f"{finding}.")
+    finding += f", later than the next token came (median {pace:.3g} ms), so gaps are blurred."
+    advice = "Lower the load, or give the client more --workers and cores of its own."
+    return answer("client_lag", "INVALID" if lag.p50 > limit else "DEGRADED", lag.p99, "ms", finding, advice)
+
+
+def send_lag(evidence: Evidence) -> Check:
+    """Requests were sent when they were due: the lag at p99, without the time it took to connect.
+
+    Against the median request_latency: a lag that is small beside it shifts no arrival that matters. DEGRADED above
+    both 5 ms and 10 % of it, INVALID above both 50 ms and all of it.
+    """
+    if evidence.tables.has_cap:
+        return answer(
+            "send_lag", "VALID", None, "ms", "a cap makes requests wait; lag cannot be told from that."
+        )
+    late_ms = _late_ms(evidence.tables)
+    if not len(late_ms):
+        return answer("send_lag", "VALID", None, "ms", "no request was sent.")
+    p99, latency = float(np.quantile(late_ms, 0.99)), evidence.p50("request_latency") or 0.0
+    finding = f"requests were sent {p99:.3g} ms late (p99)"
+    if p99 <= max(SEND_LAG_MS, SEND_LAG_SHARE * latency):
+        return answer("send_lag", "VALID", p99, "ms", f"{finding}.")
+    verdict: Verdict = "INVALID" if p99 > max(SEND_LAG_GRAVE_MS, latency) else "DEGRADED"
+    finding += f", against a median latency of {latency:.3g} ms."
+    return answer(
+        "send_lag", verdict, p99, "ms", finding, "Give the client more --workers or cores of its own."
+    )
+
+
+def offered_load(evidence: Evidence) -> Check:
+    """The client sent what was due, whatever the server did. Only a rate without a cap asks that of it.
+
+    INVALID (client-bound) when more than 1 % of the requests due were never sent, or the rate sent is below 99 % of the rate
+    at which the same requests were due; DEGRADED when any was never sent.
+    """
+    tables = evidence.tables
+    if not tables.has_rate or tables.has_cap:
+        why = (
+            "a cap makes requests wait for the server."
+            if tables.has_rate
+            else "a closed loop offers no rate."
+        )
+        return answer("offered_load", "VALID", None, "%", why)
+    unsent, kept = evidence.outcomes(NOT_SENT), _rate_kept(tables)
+    if not unsent and kept >= RATE_KEPT:
+        return answer("offered_load", "VALID", 100 * kept, "%", "every request that was due was sent.")
+    grave = unsent > LOST_SHARE * evidence.planned or kept < RATE_KEPT
+    finding = (
+        f"client-bound: it sent at {100 * kept:.3g} % of the rate asked and left {unsent} of"
+        f" {evidence.planned} due requests unsent."
+    )
+    advice = "Lower --request-rate, or give the client more --workers and cores of its own."
+    return answer("offered_load", "INVALID" if grave else "DEGRADED", 100 * kept, "%", finding, advice)
+
+
+def _on_time(evidence: Evidence) -> bool:
+    """Whether the client's lags, where late reads would show, were seen and are small."""
+    read, send = client_lag(evidence), send_lag(evidence)
+    return read.value is not None and read.verdict == send.verdict == "VALID"
+
+
+def _late_ms(tables: Tables) -> Floats:
+    """Sent - due of every request sent, less the part of it that was spent connecting."""
+    ready = pl.max_horizontal("due_ns", "connect_ns")
+    connecting = (pl.col("connected_ns") - ready).clip(lower_bound=0).fill_null(0)
+    late = pl.col("sent_ns") - pl.col("due_ns") - connecting
+    return (tables.requests.select(late).to_series().drop_nulls() / 1e6).to_numpy()
+
+
+def _rate_kept(tables: Tables) -> float:
+    """The rate at which requests were sent as a share of the rate at which these same were due; at most 1.
+
+    1 as well when the last send came late by no more than a grave lag: over a short time a share says little.
+    """
+    sent = tables.requests.filter(pl.col("sent_ns").is_not_null()).select("due_ns", "sent_ns")
+    if len(sent) < 2:
+        return 1.0
+    spans = sent.select(pl.all().max() - pl.all().min()).row(0)
+    due_ns, sent_ns = spans
+    late = sent_ns - due_ns > SEND_LAG_GRAVE_MS * 1e6
+    return float(due_ns / sent_ns) if late else 1.0

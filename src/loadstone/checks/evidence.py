@@ -1,0 +1,39 @@
+"""What every check looks at, and the form in which it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from loadstone.metrics import Tables
+from loadstone.report import Check, MetricResult
+
+Verdict = Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
+
+
+class Evidence(NamedTuple):
+    """What the checks look at: the tables, and the metrics made from them."""
+
+    tables: Tables
+    metrics: Mapping[str, MetricResult]
+
+    def p50(self, *names: str) -> float | None:
+        """The median of the first of these metrics that has one."""
+        return next((value for name in names if (value := self.metrics[name].p50) is not None), None)
+
+    @property
+    def planned(self) -> int:
+        """Requests planned for the measured phase."""
+        return self.tables.phase.planned if self.tables.phase else 0
+
+    def outcomes(self, name: str) -> int:
+        """Requests that ended in this outcome."""
+        return int((self.tables.requests["outcome"] == name).sum())
+
+
+def answer(
+    name: str, verdict: Verdict, value: float | None, unit: str, finding: str, advice: str = ""
+) -> Check:
+    """The answer of one check: verdict, the number behind it, what was seen and what to do about it."""
+    exact = None if value is None else float(value)
+    return Check(name=name, verdict=verdict, value=exact, unit=unit, finding=finding, advice=advice)

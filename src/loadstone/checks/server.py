@@ -1,0 +1,142 @@
+"""What a reader has to know about the server's side: it need not be fast, but the report has to say so."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from loadstone.checks.evidence import Evidence, answer
+from loadstone.metrics import Tables
+from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
+from loadstone.report import Check
+
+SATURATED_COMPLETED = 0.95
+"""A server that completes less than this share of the offered rate does not keep up ..."""
+SATURATED_GROWTH = 0.05
+"""... if its latencies also grow: this many seconds for every second of the run. Both together, because in a short
+run the last answers alone stretch the time between the completions."""
+SATURATED_REQUESTS = 20
+"""Fewer requests do not show a trend."""
+FEW_REQUESTS = 30
+ERRORS_PERCENT = 1.0
+COLD = 3.0
+"""A first answer this many times slower than the median, without warm-up, looks like a cold server."""
+
+
+def succeeded(evidence: Evidence) -> Check:
+    """There is something to measure."""
+    count = int(evidence.tables.succeeded.sum())
+    if count:
+        return answer("succeeded", "VALID", count, "requests", f"{count} requests succeeded.")
+    sent = bool(evidence.tables.attempted.any())
+    finding = "no request succeeded." if sent else "no request was sent."
+    advice = "See the faults for the server's words." if sent else ""
+    return answer("succeeded", "INVALID", 0, "requests", finding, advice)
+
+
+def saturation(evidence: Evidence) -> Check:
+    """Whether the server kept up with the rate offered. It need not: a saturated server is a result."""
+    offered, completed = evidence.metrics["offered_rate"].mean, evidence.metrics["completed_rate"].mean
+    if offered is None or completed is None:
+        why = evidence.metrics["offered_rate"].reason or evidence.metrics["completed_rate"].reason
+        return answer("saturation", "VALID", None, "%", f"not judged: {why}")
+    share = 100 * completed / offered
+    if not saturated(evidence):
+        return answer("saturation", "VALID", share, "%", "the server kept up with the rate offered.")
+    finding = f"the server completed {completed:.3g} of the {offered:.3g} requests/s offered; latencies grow with time."
+    advice = (
+        f"Its capacity is near {completed:.3g} requests/s: lower --request-rate below it to measure latency."
+    )
+    return answer("saturation", "VALID", share, "%", finding, advice)
+
+
+def saturated(evidence: Evidence) -> bool:
+    """Whether the server completed clearly less than it was offered while latencies from the due time grew."""
+    offered, completed = evidence.metrics["offered_rate"].mean, evidence.metrics["completed_rate"].mean
+    if offered is None or completed is None or completed >= SATURATED_COMPLETED * offered:
+        return False
+    return _growth(evidence.tables) > SATURATED_GROWTH
+
+
+def sample_size(evidence: Evidence) -> Check:
+    """There are enough requests to speak of a distribution."""
+    count = int(evidence.tables.succeeded.sum())
+    if not 0 < count < FEW_REQUESTS:
+        return answer("sample_size", "VALID", count, "requests", f"{count} answers.")
+    finding = f"only {count} requests succeeded: the numbers are a first impression."
+    return answer("sample_size", "NOTE", count, "requests", finding, "Set a higher --request-count.")
+
+
+def failures(evidence: Evidence) -> Check:
+    """Latencies are those of the survivors; where many failed, they may look better than the server is."""
+    share = evidence.metrics["error_rate"].mean
+    if share is None or share < ERRORS_PERCENT:
+        return answer("failures", "VALID", share, "%", "fewer than 1 % of the requests failed.")
+    finding = f"{share:.3g} % of the requests failed; latencies are those of the rest."
+    return answer("failures", "NOTE", share, "%", finding)
+
+
+def retries(evidence: Evidence) -> Check:
+    """Requests sent again on a new connection, because the server had closed a kept-alive one."""
+    count = int(evidence.tables.requests["retries"].sum())
+    if not count:
+        return answer("retries", "VALID", 0, "retries", "no request had to be sent again.")
+    finding = f"{count} requests were sent again because the server had closed the kept-alive connection."
+    return answer("retries", "NOTE", count, "retries", finding)
+
+
+def cold_start(evidence: Evidence) -> Check:
+    """Whether the first answer was much slower than the rest, without a warm-up."""
+    name = "time_to_first_token" if evidence.tables.streaming else "request_latency"
+    median, first = evidence.p50(name), _first_answer_ms(evidence.tables)
+    warmed = any(phase.name == "warmup" for phase in evidence.tables.run.phases)
+    if warmed or median is None or first is None or first <= COLD * median:
+        return answer("cold_start", "VALID", first, "ms", "the first answer was no slower than others.")
+    finding = f"the first answer took {first:.3g} ms against a median of {median:.3g} ms: a cold server."
+    return answer("cold_start", "NOTE", first, "ms", finding, "Warm it up with --warmup-request-count.")
+
+
+def _growth(tables: Tables) -> float:
+    """Seconds by which the latency from the due time grew for every second of the run.
+
+    The median of the last quarter of the requests less that of the first, over the time between them.
+    """
+    waits = _judged(_waits(tables)).sort("due_ns")
+    if len(waits) < SATURATED_REQUESTS:
+        return 0.0
+    quarter = len(waits) // 4
+    first, last = (
+        part.select("due_ns", "wait_ns").median().row(0)
+        for part in (waits.head(quarter), waits.tail(quarter))
+    )
+    return float((last[1] - first[1]) / (last[0] - first[0])) if last[0] > first[0] else 0.0
+
+
+def _waits(tables: Tables) -> pl.DataFrame:
+    """For every request when it was due, how long it waited from then on, and whether the run's end stopped it."""
+    run_end = pl.lit(tables.phase.end_ns if tables.phase else None, pl.Int64)
+    end = pl.coalesce(pl.Series("left_ns", tables.left_ns), run_end)
+    stopped = pl.col("outcome").is_in([CUT, NOT_SENT])
+    return tables.requests.select("due_ns", wait_ns=end - pl.col("due_ns"), stopped=stopped).drop_nulls()
+
+
+def _judged(waits: pl.DataFrame) -> pl.DataFrame:
+    """Those requests that had time enough for the longest wait seen before the end of the run stopped the first one.
+
+    Of later ones only the quick are answered, so a growing wait would look as if it shrank.
+    """
+    stopped = waits.filter("stopped")
+    answered = waits.filter(~pl.col("stopped"))
+    if stopped.is_empty() or answered.is_empty():
+        return waits
+    first_stop = stopped.select((pl.col("due_ns") + pl.col("wait_ns")).min()).item()
+    return waits.filter(pl.col("due_ns") <= first_stop - answered["wait_ns"].max())
+
+
+def _first_answer_ms(tables: Tables) -> float | None:
+    """How long the request sent first took to its first token, or without streaming to its end."""
+    end = "first_ns" if tables.streaming else "done_ns"
+    good = tables.requests.filter(pl.col("outcome").is_in(list(SUCCESSES)) & pl.col(end).is_not_null())
+    if good.is_empty():
+        return None
+    sent_ns, end_ns = good.sort("sent_ns").select("sent_ns", end).row(0)
+    return float((end_ns - sent_ns) / 1e6)

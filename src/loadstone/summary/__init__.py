@@ -1,0 +1,102 @@
+"""From a run's folder to its report: every metric, every outcome, the certificate.
+
+Reads `run.json`, `requests.parquet` and the index of `faults/`, writes nothing. One rule: whatever the run was, there
+is a report; what cannot be known is null with a reason. Memory: the scalar columns of all requests, and for one
+metric at a time at most 16 bytes a token.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from loadstone import folder as run_folder
+from loadstone.checks import Evidence, certify, saturated
+from loadstone.errors import Exit, LoadstoneError, precedence
+from loadstone.folder import RunLog
+from loadstone.metrics import Tables, all_metrics
+from loadstone.read.outcome import SUCCESSES
+from loadstone.report import Report, RunFacts
+from loadstone.summary.measure import measure
+from loadstone.summary.notices import notices
+from loadstone.summary.outcomes import outcomes
+from loadstone.summary.series import series
+
+__all__ = ["exit_code", "measure", "summarise"]
+
+_FILES = {
+    "run": run_folder.RUN,
+    "config": run_folder.CONFIG,
+    "requests": run_folder.REQUESTS,
+    "log": run_folder.LOG,
+    "faults": run_folder.FAULTS,
+}
+"""What is in a run's folder beside the exports, by role."""
+
+
+def summarise(folder: Path) -> Report:
+    """The report of the run in `folder`.
+
+    Raises `LoadstoneError` when the folder holds no finished run, or a table that is not this run's.
+    """
+    table = _table(folder)
+    run = run_folder.read_run(folder)
+    tables = Tables.read(table, run)
+    metrics = {name: measure(metric, tables) for name, metric in all_metrics().items()}
+    evidence = Evidence(tables, metrics)
+    return Report(
+        loadstone_version=run.loadstone_version,
+        run=RunFacts(
+            id=run.id,
+            command=run.command,
+            started=run.started,
+            duration_s=tables.window_s if tables.window_ns else None,
+            end=run.end,
+            seed=run.seed,
+            saturated=saturated(evidence),
+            notices=notices(evidence),
+            files={role: name for role, name in _FILES.items() if (folder / name).exists()},
+        ),
+        certificate=certify(evidence),
+        metrics=metrics,
+        outcomes=outcomes(table, tables, folder),
+        series=series(tables),
+        config=run.config,
+        environment=_environment(run),
+    )
+
+
+def exit_code(report: Report) -> Exit:
+    """The exit code of a run with this report: interrupted, failed (aborted or nothing succeeded), INVALID, or done."""
+    nothing = not any(report.outcomes.counts.get(name) for name in SUCCESSES)
+    holds = {
+        Exit.INTERRUPTED: report.run.end == "interrupted",
+        Exit.FAILED: report.run.end == "aborted" or nothing,
+        Exit.INVALID: report.certificate.verdict == "INVALID",
+    }
+    return precedence(*(code for code, so in holds.items() if so))
+
+
+def _environment(run: RunLog) -> dict[str, Any]:
+    """What the run knew of its surroundings, in JSON's own types."""
+    known = {
+        "dataset": run.dataset,
+        "preflight": run.preflight,
+        "clock": run.clock,
+        "workers": run.workers,
+        "server_local": run.server_local,
+        "host_busy_share": run.host_busy_share,
+    }
+    return {**run.environment, **{name: msgspec.to_builtins(value) for name, value in known.items()}}
+
+
+def _table(folder: Path) -> pl.LazyFrame:
+    for needed in (folder / run_folder.RUN, folder / run_folder.REQUESTS):
+        if not needed.exists():
+            raise LoadstoneError(
+                f"{needed} is missing: {folder} holds no finished run; choose another folder."
+            )
+    return pl.scan_parquet(folder / run_folder.REQUESTS)

@@ -1,0 +1,59 @@
+"""How the requests ended, counted, and what went wrong most often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from loadstone import folder as run_folder
+from loadstone.errors import LoadstoneError
+from loadstone.metrics import Tables
+from loadstone.read.faults import samples
+from loadstone.read.outcome import OUTCOMES, kind
+from loadstone.report import Outcomes
+
+MOST_FAULTS = 20
+"""Kinds of faults listed in a report."""
+
+
+def outcomes(table: pl.LazyFrame, tables: Tables, folder: Path) -> Outcomes:
+    """How the planned requests ended; `table` is that of all phases.
+
+    Raises `LoadstoneError` when the counts do not add up to what was planned: then the table is not this run's.
+    """
+    planned = tables.phase.planned if tables.phase else 0
+    counts = _counts(tables.requests)
+    if sum(counts.values()) != planned:
+        raise LoadstoneError(
+            f"{folder / run_folder.REQUESTS} holds {sum(counts.values())} measured requests, but {run_folder.RUN}"
+            f" says that {planned} were planned; the folder is damaged, run again."
+        )
+    return Outcomes(
+        planned=planned,
+        counts=counts,
+        faults=_faults(table, folder / run_folder.FAULTS),
+        warmup=_counts(table.filter(pl.col("phase") == "warmup").select("outcome").collect()),
+        retries=int(tables.requests["retries"].sum()),
+    )
+
+
+def _counts(requests: pl.DataFrame) -> dict[str, int]:
+    """Requests by outcome, in the order of `OUTCOMES`; only outcomes that occurred."""
+    found = dict(requests["outcome"].value_counts().iter_rows())
+    return {name: found[name] for name in OUTCOMES if name in found}
+
+
+def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
+    """The most frequent faults. Messages that differ in their numbers alone are one; the first stands for all."""
+    failed = table.filter((pl.col("phase") == "measured") & pl.col("fault").is_not_null())
+    rows = failed.group_by("outcome", "fault", maintain_order=True).len().collect().iter_rows()
+    kinds: dict[tuple[str, str], dict[str, Any]] = {}
+    for outcome, message, count in rows:
+        new = {"outcome": outcome, "message": message, "count": 0, "sample": None}
+        kinds.setdefault((outcome, kind(message)), new)["count"] += count
+    for sample in samples(evidence):
+        if (fault := kinds.get((sample.outcome, sample.kind))) and fault["sample"] is None:
+            fault["sample"] = f"{evidence.name}/{sample.file}"
+    return tuple(sorted(kinds.values(), key=lambda fault: -int(fault["count"]))[:MOST_FAULTS])

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import pytest
+
+from loadstone.checks import CHECKS, Evidence, certify, saturated
+from loadstone.folder import ClockLog, PhaseLog, WorkerLog
+from loadstone.metrics import all_metrics
+from loadstone.summary import measure
+
+
+@pytest.fixture
+def evidence(tables):
+    """The evidence of a run with these rows; keywords go to `run_log`."""
+
+    def make(*rows, **run):
+        found = tables(*rows, **run)
+        return Evidence(found, {name: measure(metric, found) for name, metric in all_metrics().items()})
+
+    return make
+
+
+@pytest.fixture
+def check(evidence):
+    """One check of a run."""
+
+    def of(name, *rows, **run):
+        return next(one for one in certify(evidence(*rows, **run)).checks if one.name == name)
+
+    return of
+
+
+@pytest.fixture
+def steady(answer):
+    """A closed loop of `n` answers, 100 ms each, a token every 10 ms from 50 ms on, read `lag` ms late."""
+
+    def make(n=40, lag=0.1, late=0.0, **columns):
+        starts = [100.0 * i + late for i in range(n)]
+        return [
+            answer(*(s + 50 + 10 * k for k in range(6)), sent=s, due=s - late, lag=lag, **columns)
+            for s in starts
+        ]
+
+    return make
+
+
+@pytest.fixture
+def open_loop(answer):
+    """`n` requests due every 100 ms; the i-th is answered `latency(i)` ms after it was due."""
+
+    def make(latency, n=40, late=lambda i: 0.0):
+        return [
+            answer(
+                100 * i + latency(i) - 1, 100 * i + latency(i), due=100 * i, sent=100 * i + late(i), lag=0.1
+            )
+            for i in range(n)
+        ]
+
+    return make
+
+
+def test_a_sound_run_is_valid_and_says_with_what_margin(evidence, steady):
+    certificate = certify(evidence(*steady()))
+    assert certificate.verdict == "VALID"
+    assert {check.verdict for check in certificate.checks} == {"VALID"}
+    assert certificate.headline == (
+        "the busiest worker used 10 % of a core; tokens were read 0.1 ms after they arrived (p99)."
+    )
+
+
+def test_every_check_has_its_functions_name_and_advice_with_a_bad_verdict(evidence, steady, answer):
+    for run in (evidence(*steady()), evidence(answer(5, outcome="client-fault"), cpu=1.0)):
+        for function in CHECKS:
+            found = function(run)
+            assert found.name == function.__name__
+            assert found.finding.endswith(".")
+            assert found.advice or found.verdict in ("VALID", "NOTE")
+
+
+def test_checks_work_on_an_empty_run(evidence):
+    certificate = certify(evidence(planned=0))
+    assert (certificate.verdict, certificate.headline) == ("INVALID", "no request was sent.")
+
+
+def test_the_worst_verdict_is_the_runs(evidence, steady):
+    certificate = certify(evidence(*steady(lag=15), cpu=0.5, clock=ClockLog(kernel_stamps=True, steps=1)))
+    assert certificate.verdict == "INVALID"
+    assert certificate.headline.startswith("tokens were read 15 ms after they arrived")
+    assert "NOTE" in {check.verdict for check in certificate.checks}
+
+
+def test_a_dead_worker_makes_a_run_invalid(check, steady):
+    dead = WorkerLog(worker=1, cpu_ns=1, wall_ns=10, flights=0, reads=0, fault="killed by signal 9")
+    found = check("workers", *steady(), workers=[dead])
+    assert (found.verdict, found.finding) == ("INVALID", "worker 1 ended early: killed by signal 9.")
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "VALID"), (1, "DEGRADED"), (3, "INVALID")])
+def test_requests_lost_by_the_client(lost, verdict, check, steady, answer):
+    rows = steady(200) + [answer(outcome="client-fault")] * lost
+    assert check("lost_requests", *rows).verdict == verdict
+
+
+def test_a_run_of_failures_has_nothing_to_measure(check, answer):
+    found = check("succeeded", answer(5, outcome="http-error"))
+    assert (found.verdict, found.finding) == ("INVALID", "no request succeeded.")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "lag", "verdict"),
+    [
+        (0.79, 0.1, "VALID"),
+        (0.80, 0.1, "DEGRADED"),
+        (0.94, 20, "DEGRADED"),
+        (0.96, 0.1, "DEGRADED"),  # close to its limit, but the lags show that it kept up
+        (0.96, 20, "INVALID"),
+    ],
+)
+def test_cpu_of_the_busiest_worker(cpu, lag, verdict, check, steady):
+    found = check("client_cpu", *steady(lag=lag), cpu=cpu)
+    assert (found.verdict, found.value) == (verdict, pytest.approx(100 * cpu))
+
+
+def test_a_full_core_is_not_excused_by_lags_that_were_not_seen(check, steady):
+    assert check("client_cpu", *steady(), cpu=0.96, streaming=False).verdict == "INVALID"
+    assert check("client_cpu", *steady(kernel_stamps=False), cpu=0.96).verdict == "INVALID"
+
+
+@pytest.mark.parametrize(("lag", "verdict"), [(0.9, "VALID"), (10, "VALID"), (10.5, "INVALID")])
+def test_client_lag_is_held_against_the_pace_of_tokens(lag, verdict, check, steady):
+    assert check("client_lag", *steady(lag=lag)).verdict == verdict
+
+
+def test_a_few_late_reads_degrade(check, steady):
+    rows = steady(90, lag=0.1) + steady(10, lag=25)
+    assert check("client_lag", *rows).verdict == "DEGRADED"
+
+
+def test_without_gaps_the_pace_is_that_of_first_tokens(check, answer):
+    assert check("client_lag", *[answer(20, lag=19)] * 5).verdict == "VALID"
+    assert check("client_lag", *[answer(20, lag=21)] * 5).verdict == "INVALID"
+
+
+def test_a_lag_below_a_millisecond_is_never_held_against_a_run(check, answer):
+    assert check("client_lag", *[answer(0.1, lag=0.9)] * 5).verdict == "VALID"
+
+
+def test_a_lag_that_cannot_be_seen_is_not_judged(check, steady):
+    found = check("client_lag", *steady(kernel_stamps=False))
+    assert (found.verdict, found.value) == ("VALID", None)
+    assert "no kernel stamps" in found.finding
+
+
+@pytest.mark.parametrize(
+    ("late", "verdict"),
+    [(4.9, "VALID"), (9.9, "VALID"), (15, "DEGRADED"), (99, "DEGRADED"), (120, "INVALID")],
+)
+def test_send_lag_is_held_against_the_latency(late, verdict, check, steady):
+    assert check("send_lag", *steady(late=late), rate=10).verdict == verdict  # the median latency is 100 ms
+
+
+def test_connecting_is_not_send_lag(check, answer):
+    waits = [
+        answer(200, due=0, sent=81)
+        | {"connect_ns": answer(1)["first_ns"], "connected_ns": answer(80)["first_ns"]}
+    ]
+    assert check("send_lag", *waits * 5, rate=10).value == pytest.approx(2.0)
+
+
+def test_under_a_cap_send_lag_is_not_judged(check, steady):
+    assert check("send_lag", *steady(late=500), rate=10, cap=1).value is None
+
+
+def test_a_client_that_sends_all_that_is_due_offers_the_load(check, open_loop):
+    found = check("offered_load", *open_loop(lambda i: 50), rate=10)
+    assert (found.verdict, found.value) == ("VALID", 100.0)
+
+
+def test_a_client_that_falls_behind_is_client_bound(check, open_loop):
+    found = check("offered_load", *open_loop(lambda i: 50 + 25 * i, late=lambda i: 25 * i), rate=10)
+    assert (found.verdict, found.value) == ("INVALID", pytest.approx(80.0))
+    assert found.finding.startswith("client-bound: it sent at 80 % of the rate asked")
+
+
+@pytest.mark.parametrize(("unsent_count", "verdict"), [(1, "DEGRADED"), (3, "INVALID")])
+def test_due_requests_that_were_never_sent(unsent_count, verdict, check, open_loop, unsent):
+    rows = open_loop(lambda i: 50, n=200) + [unsent(due=20_000 + i) for i in range(unsent_count)]
+    assert check("offered_load", *rows, rate=10).verdict == verdict
+
+
+def test_neither_a_cap_nor_a_closed_loop_holds_the_client_to_a_rate(check, open_loop, unsent):
+    rows = [*open_loop(lambda i: 50), unsent(due=4000)]
+    assert check("offered_load", *rows, rate=10, cap=4).verdict == "VALID"
+    assert check("offered_load", *rows).verdict == "VALID"
+
+
+def test_a_server_slower_than_asked_is_saturated_and_the_run_valid(evidence, open_loop):
+    run = evidence(*open_loop(lambda i: 50 + 100 * i), rate=10)  # completes 5 of 10 a second
+    certificate = certify(run)
+    assert saturated(run)
+    assert certificate.verdict == "VALID"
+    assert certificate.headline.startswith("the server completed 5 of the 10 requests/s offered")
+
+
+def test_a_backlog_that_was_cut_off_still_shows(evidence, open_loop):
+    rows = open_loop(lambda i: 50 + 100 * i)
+    for row in rows[20:]:
+        row.update(outcome="cut", done_ns=rows[20]["done_ns"])
+    assert saturated(evidence(*rows, rate=10, end_ms=4050))
+
+
+def test_a_steady_server_is_not_saturated(evidence, open_loop):
+    assert not saturated(evidence(*open_loop(lambda i: 2000 + 37 * (i % 5)), rate=10))
+
+
+def test_a_slow_last_answer_is_not_saturation(evidence, open_loop):
+    assert not saturated(evidence(*open_loop(lambda i: 3000 if i == 39 else 500), rate=10))
+
+
+def test_steady_answers_that_the_end_cut_off_are_no_backlog(evidence, open_loop):
+    rows = open_loop(lambda i: 1500)
+    for row in rows[25:]:
+        row.update(outcome="cut", done_ns=rows[25]["done_ns"])
+    assert not saturated(evidence(*rows, rate=10, end_ms=4000))
+
+
+def test_a_closed_loop_is_never_saturated(evidence, open_loop):
+    assert not saturated(evidence(*open_loop(lambda i: 50 + 100 * i)))
+
+
+def test_too_few_requests_show_no_trend(evidence, open_loop):
+    assert not saturated(evidence(*open_loop(lambda i: 50 + 100 * i, n=19), rate=10))
+
+
+@pytest.mark.parametrize(("cpu", "verdict"), [(0.1, "NOTE"), (0.5, "DEGRADED")])
+def test_missing_kernel_stamps_matter_when_the_client_is_busy(cpu, verdict, check, steady):
+    found = check("kernel_stamps", *steady(), cpu=cpu, clock=ClockLog(kernel_stamps=False, steps=0))
+    assert found.verdict == verdict
+
+
+def test_what_is_noted(check, steady, answer):
+    assert check("clock_steps", *steady(), clock=ClockLog(kernel_stamps=True, steps=2)).value == 2.0
+    assert check("server_local", *steady(), server_local=True).finding == (
+        "client and server share this host's cores, busy for 20 % of the time."
+    )
+    assert check("shared_reads", answer(50, 60, 60, 70)).verdict == "NOTE"
+    assert check("sample_size", *steady(29)).verdict == "NOTE"
+    assert check("sample_size", *steady(30)).verdict == "VALID"
+    assert check("failures", *steady(), answer(5, outcome="reset")).verdict == "NOTE"
+    assert check("retries", *steady(retries=1)).value == 40.0
+
+
+def test_a_slow_first_answer_without_warmup_is_a_cold_server(check, answer):
+    rows = [answer(200, sent=0), *(answer(300 + i, sent=250 + i) for i in range(20))]
+    found = check("cold_start", *rows)
+    assert (found.verdict, found.value) == ("NOTE", 200.0)
+    warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=0)
+    assert check("cold_start", *rows, phases=[warm]).verdict == "VALID"

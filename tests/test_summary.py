@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import math
+
+import msgspec
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from loadstone import folder as run_folder
+from loadstone.errors import Exit, LoadstoneError
+from loadstone.folder import PhaseLog, write_run
+from loadstone.metrics import names
+from loadstone.read.faults import Evidence
+from loadstone.read.outcome import OUTCOMES
+from loadstone.report import Report
+from loadstone.summary import exit_code, summarise
+from loadstone.summary.series import _step_s
+
+
+@pytest.fixture
+def folder_of(tmp_path, frame, run_log):
+    """A run folder with these rows; keywords go to `run_log`."""
+
+    def make(*rows, **run):
+        measured = sum(row["phase"] == "measured" for row in rows)
+        frame(*rows).write_parquet(tmp_path / run_folder.REQUESTS, row_group_size=3)
+        write_run(tmp_path, run_log(**{"planned": measured, **run}))
+        return tmp_path
+
+    return make
+
+
+@pytest.fixture
+def report(folder_of):
+    return lambda *rows, **run: summarise(folder_of(*rows, **run))
+
+
+def numbers(node):
+    """All numbers of a tree of JSON."""
+    if isinstance(node, dict):
+        node = list(node.values())
+    if isinstance(node, list):
+        return [number for one in node for number in numbers(one)]
+    return [node] if isinstance(node, float) else []
+
+
+def test_a_report_holds_every_metric_in_order(report, answer):
+    found = report(answer(50, 60, 70, sent=0), answer(150, 170, sent=100))
+    assert list(found.metrics) == list(names())
+    ttft = found.metrics["time_to_first_token"]
+    assert (ttft.unit, ttft.better, ttft.count, ttft.mean, ttft.std) == ("ms", "lower", 2, 50.0, 0.0)
+    itl = found.metrics["inter_token_latency"]
+    assert (itl.count, itl.min, itl.p50, itl.max) == (3, 10.0, 10.0, 20.0)
+    assert found.metrics["request_count"].mean == 2.0
+    assert found.run.duration_s == 0.17
+    assert exit_code(found) == Exit.DONE
+
+
+def test_thin_percentiles_are_marked_and_still_given(report, answer):
+    itl = report(answer(*range(50, 75))).metrics["inter_token_latency"]
+    assert itl.p99 == 1.0
+    assert "p99" in itl.thin
+    assert "p50" not in itl.thin
+
+
+def test_outcomes_add_up_and_list_only_what_happened(report, answer, unsent):
+    rows = [
+        answer(5),
+        answer(5, outcome="ok"),
+        answer(5, outcome="reset"),
+        unsent(),
+        answer(1, phase="warmup"),
+    ]
+    found = report(*rows).outcomes
+    assert found.counts == {"ok": 1, "ok-length": 1, "reset": 1, "not-sent": 1}
+    assert (found.planned, found.warmup) == (4, {"ok-length": 1})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(drawn=st.lists(st.sampled_from(sorted(OUTCOMES)), max_size=12))
+def test_every_planned_request_has_one_outcome(drawn, report, answer):
+    found = report(*(answer(5, outcome=outcome) for outcome in drawn))
+    assert sum(found.outcomes.counts.values()) == found.outcomes.planned == len(drawn)
+
+
+def test_a_table_that_does_not_add_up_is_refused(report, answer):
+    with pytest.raises(
+        LoadstoneError, match=r"holds 1 measured requests, but run\.json says that 2 were planned"
+    ):
+        report(answer(5), planned=2)
+
+
+@pytest.mark.parametrize("missing", [run_folder.RUN, run_folder.REQUESTS])
+def test_a_folder_without_a_run_is_refused(missing, folder_of, answer):
+    folder = folder_of(answer(5))
+    (folder / missing).unlink()
+    with pytest.raises(LoadstoneError, match=f"{missing} is missing"):
+        summarise(folder)
+
+
+def test_faults_of_one_kind_are_counted_together(folder_of, answer):
+    rows = [answer(outcome="http-error", fault=f"HTTP 429: retry in {i} s") for i in range(3)]
+    folder = folder_of(*rows, answer(outcome="reset", fault="the connection was reset"), answer(5))
+    (folder / run_folder.FAULTS).mkdir()
+    Evidence(folder / run_folder.FAULTS).keep("http-error", "HTTP 429: retry in 7 s", "id", [b"raw"])
+    assert summarise(folder).outcomes.faults == (
+        {
+            "outcome": "http-error",
+            "message": "HTTP 429: retry in 0 s",
+            "count": 3,
+            "sample": "faults/http-error-1.http",
+        },
+        {"outcome": "reset", "message": "the connection was reset", "count": 1, "sample": None},
+    )
+
+
+def test_when_nothing_succeeded_every_latency_is_null_with_its_reason(report, answer):
+    found = report(answer(5, outcome="http-error"), answer(outcome="connect"))
+    for name in ("time_to_first_token", "inter_token_latency", "request_latency", "request_throughput"):
+        result = found.metrics[name]
+        assert (result.count, result.mean, result.p50, result.reason) == (
+            0,
+            None,
+            None,
+            "no request succeeded.",
+        )
+    assert found.metrics["error_rate"].mean == 100.0
+    assert found.certificate.verdict == "INVALID"
+    assert exit_code(found) == Exit.FAILED
+
+
+def test_an_empty_table_has_a_report(report):
+    found = report()
+    assert all(result.mean is None and result.reason for result in found.metrics.values())
+    assert (found.run.duration_s, found.series.sent) == (None, ())
+    assert exit_code(found) == Exit.FAILED
+
+
+def test_a_run_that_never_came_to_its_measured_phase_has_a_report(report):
+    found = report(phases=[], end="interrupted")
+    assert found.outcomes.planned == 0
+    assert exit_code(found) == Exit.INTERRUPTED
+
+
+def test_exit_codes_by_precedence(report, answer):
+    good = report(answer(5))
+    broken = replace(good, certificate=replace(good.certificate, verdict="INVALID"))
+    assert exit_code(broken) == Exit.INVALID
+    assert exit_code(replace(broken, run=replace(good.run, end="aborted"))) == Exit.FAILED
+    assert exit_code(replace(broken, run=replace(good.run, end="interrupted"))) == Exit.INTERRUPTED
+
+
+def test_the_report_is_strict_json_and_comes_back(report, answer, unsent):
+    found = report(answer(50, 60), answer(), answer(0, sent=0), answer(5, outcome="reset"), unsent())
+    packed = msgspec.json.encode(found)
+    plain = json.loads(packed, parse_constant=pytest.fail)
+    assert "p99_9" in plain["metrics"]["time_to_first_token"]
+    assert all(map(math.isfinite, numbers(plain)))
+    assert msgspec.json.decode(packed, type=Report) == found
+
+
+def test_warmup_is_in_no_number(report, answer):
+    found = report(answer(500, sent=0, phase="warmup"), answer(1050, sent=1000))
+    assert found.metrics["time_to_first_token"].max == 50.0
+
+
+def test_series_in_bins_of_a_second(report, answer, unsent):
+    rows = [answer(1500, sent=500, due=400), answer(2500, sent=1500), answer(900, sent=600, outcome="reset")]
+    found = report(*rows, unsent(due=1200)).series
+    assert found.step_s == 1.0
+    assert found.offered == (2, 2, 0)
+    assert found.sent == (2, 1, 0)
+    assert found.completed == (0, 1, 1)
+    assert found.in_flight == pytest.approx((0.8, 1.0, 0.5))
+
+
+def test_long_runs_have_coarser_bins(report, answer):
+    found = report(answer(1_250_000, sent=0)).series
+    assert (found.step_s, len(found.sent)) == (5.0, 251)
+    assert found.in_flight[:2] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("last_s", "step_s"), [(0, 1), (599, 1), (600, 2), (3600, 10), (3_000_000, 7200), (10_000_000, 18000)]
+)
+def test_there_are_at_most_600_bins(last_s, step_s):
+    assert _step_s(last_s) == step_s
+    assert last_s // step_s + 1 <= 600
+
+
+def test_notices_say_what_the_numbers_mean(report, answer, run_log):
+    log = run_log()
+    warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=0)
+    found = report(
+        answer(5, phase="warmup"),
+        answer(5, 6, output_tokens_source="tokenizer", planned_output_tokens=2),
+        answer(5, 6, planned_output_tokens=4),
+        answer(5) | {"output_tokens": None, "output_tokens_source": None},
+        answer(5, outcome="cut"),
+        phases=[warm, replace(log.phases[0], planned=4)],
+        dataset=replace(log.dataset, reused=3, lengths_exact=False),
+        notices=["said by the run"],
+    )
+    said = [
+        "said by the run",
+        "3 requests repeated a prompt sent before",
+        "Prompt lengths are approximate",
+        "1 warm-up requests are in no number.",
+        "1 requests were still under way when the run ended",
+        "The server sent no usage for 1 of 3 answers: their output tokens are counted by our tokenizer",
+        "The output tokens of 1 of 3 answers are not known",
+        "50 % of the answers are shorter than asked",
+        "Fewer than 10 samples lie beyond some percentiles",
+    ]
+    assert len(found.run.notices) == len(said)
+    for notice, start in zip(found.run.notices, said, strict=True):
+        assert notice.startswith(start)
+
+
+def test_a_plain_run_of_many_requests_needs_no_notice(report, answer):
+    assert report(*(answer(5, 6, planned_output_tokens=2) for _ in range(10_000))).run.notices == ()
+
+
+def test_the_environment_holds_what_the_run_knew(report, answer):
+    found = report(answer(5))
+    assert found.environment["host"] == "test"
+    assert found.environment["dataset"]["tokenizer"] == "builtin"
+    assert found.environment["preflight"] is None
+    assert found.run.files == {"run": "run.json", "requests": "requests.parquet"}
+
+
+def test_a_metric_reads_the_file_part_by_part(folder_of, answer, monkeypatch):
+    monkeypatch.setattr("loadstone.metrics._tables._PART_TOKENS", 8)
+    largest = []
+    explode = pl.Series.explode
+    monkeypatch.setattr(pl.Series, "explode", lambda s, **k: largest.append(len(s)) or explode(s, **k))
+    found = summarise(folder_of(*(answer(50, 60, 75, 80) for _ in range(50))))
+    assert found.metrics["inter_token_latency"].count == 150
+    assert max(largest) == 2
