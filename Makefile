@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 INPUTS := pyproject.toml constraints.txt
+export BENCH
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs venv constraints
@@ -31,7 +32,7 @@ check: $(VENV)/.dev
 	@$(BIN)/mypy
 
 bench: $(VENV)/.dev
-	@$(BIN)/python -m bench $(BENCH)
+	@$(BIN)/python -m bench
 
 docs: $(VENV)/.dev
 	@$(BIN)/python docs/generate.py

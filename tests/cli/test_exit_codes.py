@@ -121,14 +121,20 @@ def test_report_rebuilds_the_folder_it_is_given(verbs, tmp_path):
     assert calls == [(tmp_path,)]
 
 
-def test_simulate_serves_what_it_is_told(monkeypatch):
+def test_simulate_serves_what_it_is_told_and_says_where(monkeypatch, capsys):
     served = []
-    monkeypatch.setitem(sys.modules, "loadstone.sim.server", SimpleNamespace(serve=served.append))
+
+    def serve(options, announce):
+        served.append((options.port, options.step_ms, options.null))
+        announce(options.port or 4567)
+
+    monkeypatch.setitem(sys.modules, "loadstone.sim.server", SimpleNamespace(serve=serve))
     assert main(["simulate", "--step-ms", "5", "--null"]) == 0
-    assert main(["simulate", "--port", "0"]) == 0
-    assert [(options.port, options.step_ms, options.null) for options in served] == [
-        (8000, 5.0, True),
-        (0, 10.0, False),
+    assert main(["simulate", "--port", "0", "--host", "::1", "--model", "m"]) == 0
+    assert served == [(8000, 5.0, True), (0, 10.0, False)]
+    assert capsys.readouterr().out.splitlines() == [
+        "http://127.0.0.1:8000 model sim; Ctrl-C ends it",
+        "http://[::1]:4567 model m; Ctrl-C ends it",
     ]
 
 

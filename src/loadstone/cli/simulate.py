@@ -27,5 +27,10 @@ def simulate(verbose: bool, **flags: Any) -> int:
     options = config.from_flags(SimOptions, LEAVES, asked)
     from loadstone.sim.server import serve
 
-    serve(options)
+    serve(options, announce=lambda port: _announce(options, port))
     return Exit.DONE
+
+
+def _announce(options: SimOptions, port: int) -> None:
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    click.echo(f"http://{host}:{port} model {options.model}; Ctrl-C ends it")
