@@ -11,13 +11,21 @@ def test_a_request_is_head_id_length_and_body() -> None:
     lines = (head + request.tail("run-7", b"{}")).split(b"\r\n")
     assert lines[0] == b"POST /v1/chat/completions HTTP/1.1"
     assert lines[1] == b"Host: localhost:8000"
-    assert lines[-5:] == [b"Authorization: Bearer k", b"X-Request-ID: run-7", b"Content-Length: 2", b"", b"{}"]
+    assert lines[-5:] == [
+        b"Authorization: Bearer k",
+        b"X-Request-ID: run-7",
+        b"Content-Length: 2",
+        b"",
+        b"{}",
+    ]
     assert b"Accept: text/event-stream" in lines
     assert b"Accept-Encoding: identity" in lines
 
 
 def test_a_header_of_the_user_replaces_ours_of_the_same_name() -> None:
-    head = request.head(TARGET, "/", streaming=False, api_key="k", headers=["authorization: Token t", "X-A:b:c"])
+    head = request.head(
+        TARGET, "/", streaming=False, api_key="k", headers=["authorization: Token t", "X-A:b:c"]
+    )
     assert b"authorization: Token t\r\nX-A: b:c\r\n" in head
     assert b"Bearer" not in head
 
@@ -29,6 +37,7 @@ def test_a_header_that_would_break_the_request_is_refused(header: str) -> None:
 
 
 def test_a_refused_header_does_not_show_its_value() -> None:
-    with pytest.raises(UsageError) as error:
-        request.parse_header("Authori zation:secret")
-    assert "secret" not in str(error.value)
+    for header in ("Authori zation:secret", "secret"):
+        with pytest.raises(UsageError) as error:
+            request.parse_header(header)
+        assert "secret" not in str(error.value)

@@ -36,7 +36,15 @@ def test_an_ipv6_address_is_bracketed_in_the_host_header() -> None:
     assert (target.host, target.authority) == ("::1", "[::1]:8000")
 
 
-@pytest.mark.parametrize("text", ["", "ftp://host", "http://", "host:99999", "host:abc", "host:0", "user:pw@host", "a b:80"])
+@pytest.mark.parametrize(
+    "text", ["", "ftp://host", "http://", "host:99999", "host:abc", "host:0", "user:pw@host", "a b:80"]
+)
 def test_what_is_not_an_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="endpoint.url"):
         url.parse(text)
+
+
+def test_a_refused_address_does_not_show_its_password() -> None:
+    with pytest.raises(UsageError) as error:
+        url.parse("http://user:secret@host:1")
+    assert "secret" not in str(error.value)

@@ -46,7 +46,9 @@ def parse_header(header: str) -> tuple[str, str]:
     """Name and value of a `NAME:VALUE`. Raises `UsageError`, without showing the value (it may be a key)."""
     name, colon, value = header.partition(":")
     name, value = name.strip(), value.strip()
-    if not colon or not name or not name.isascii() or any(char in '()<>@,;\\"/[]?={} \t' for char in name):
+    if not colon:
+        raise UsageError("endpoint.headers: a header without a colon; write NAME:VALUE.")
+    if not name or not name.isascii() or any(char in '()<>@,;\\"/[]?={} \t' for char in name):
         raise UsageError(f"endpoint.headers: {name[:40]!r} is not NAME:VALUE.")
     if any(ord(char) < 32 or ord(char) == 127 for char in name + value):
         raise UsageError(f"endpoint.headers: {name!r} holds a control character.")

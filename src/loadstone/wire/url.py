@@ -43,7 +43,9 @@ def parse(url: str) -> Target:
     parts = urlsplit(text if "://" in text else f"http://{text}")
     if parts.scheme not in ("http", "https"):
         raise UsageError(f"endpoint.url = {url!r}: scheme {parts.scheme!r} is not http or https.")
-    if not parts.hostname or parts.username is not None:
+    if parts.username is not None:
+        raise UsageError("endpoint.url: leave user and password out; give a key with --api-key or --header.")
+    if not parts.hostname:
         raise UsageError(f"endpoint.url = {url!r}: give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX.")
     try:
         port = parts.port
