@@ -71,7 +71,7 @@ def summarise(samples: Floats | Weighted) -> Summary:
     (numpy's default, definition 7 of Hyndman and Fan, 1996). Of weighted samples it is the mean of the
     step function "value at cumulative weight t" over q (W - 1) <= t <= q (W - 1) + 1, W being the sum of
     the weights: with whole weights just what the unweighted definition gives when every sample is repeated
-    as often as its weight says, and defined for broken ones as well. For `thin` a weighted sample counts once:
+    as often as its weight says, and defined for fractions as well. For `thin` a weighted sample counts once:
     the tokens of one chunk arrived together and are one observation.
 
     Raises `ValueError` when there is no sample, or no weight above 0.

@@ -1,8 +1,8 @@
 """Checks: can this run be believed? Each one is a function from the evidence to one `Check`.
 
-The subject is the client, never the server: a slow or failing server is a finding, not a fault of the measurement.
-The verdict is the worst of the checks; a NOTE says something worth knowing and never lowers it. Thresholds stand
-beside their reasons. Too few samples for a percentile marks that number, not the run.
+The subject is the client, never the server: a slow or failing server is a finding, not a fault of the
+measurement. The verdict is the worst of the checks; a NOTE says something worth knowing and never lowers it.
+Thresholds stand beside their reasons. Too few samples for a percentile marks that number, not the run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def certify(evidence: Evidence) -> Certificate:
 
 
 def _headline(verdict: str, checks: tuple[Check, ...]) -> str:
-    """The finding of the worst check; of a valid run, the client's margins, or that the server did not keep up."""
+    """The worst check's finding; of a valid run the client's margins, or that the server did not keep up."""
     if verdict != "VALID":
         return next(check.finding for check in checks if check.verdict == verdict)
     by_name = {check.name: check for check in checks}

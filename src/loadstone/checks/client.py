@@ -12,12 +12,12 @@ from loadstone.report import Check
 from loadstone.stats import Floats
 
 CPU_HIGH = 0.80
-"""A worker is one thread, a queue with one server: at load r an event waits r / (2 (1 - r)) of its own service time
-before it, two of them at 80 %, ten at 95 %."""
+"""A worker is one thread, a queue with one server: at load r an event waits r / (2 (1 - r)) of its own
+service time before it, two of them at 80 %, ten at 95 %."""
 CPU_FULL = 0.95
 """No room left: unless the lags show that nothing came late, the client was the bottleneck."""
 CLIENT_LAG_MS = 1.0
-"""Reads this late are within what a scheduler does on a shared machine; below it the lag is never held against a run."""
+"""A scheduler on a shared machine delays reads by this much; below it the lag is never held against a run."""
 SEND_LAG_MS = 5.0
 """Sends this late at p99 do not change an arrival pattern that a server could notice."""
 SEND_LAG_SHARE = 0.10
@@ -55,8 +55,8 @@ def lost_requests(evidence: Evidence) -> Check:
 def client_cpu(evidence: Evidence) -> Check:
     """The busiest worker had room; the share of a core it used in the measured phase.
 
-    DEGRADED from 80 % on. INVALID from 95 % on, unless the lags were seen and are small: a worker that spins through
-    its work in time is only close to its limit.
+    DEGRADED from 80 % on. INVALID from 95 % on, unless the lags were seen and are small: a worker that spins
+    through its work in time is only close to its limit.
     """
     logs = [log for log in evidence.tables.run.workers if log.wall_ns > 0]
     share = max((log.cpu_ns / log.wall_ns for log in logs), default=None)
@@ -73,10 +73,10 @@ def client_cpu(evidence: Evidence) -> Check:
 def client_lag(evidence: Evidence) -> Check:
     """Tokens were read soon after they arrived: the lag at p99, against the pace of the server.
 
-    The kernel dates arrivals, so a late read makes no latency longer; but what waits in the socket until the next token
-    comes is merged with it and dated by it. So the pace is the median inter_token_latency (time_to_first_token where
-    answers have one token). DEGRADED when the lag's p99 exceeds it, INVALID when the median does; below 1 ms
-    neither.
+    The kernel dates arrivals, so a late read makes no latency longer; but what waits in the socket until the
+    next token comes is merged with it and dated by it. So the pace is the median inter_token_latency
+    (time_to_first_token where answers have one token). DEGRADED when the lag's p99 exceeds it, INVALID when
+    the median does; below 1 ms neither.
     """
     lag = evidence.metrics["client_lag"]
     pace = evidence.p50("inter_token_latency", "time_to_first_token")
@@ -94,8 +94,8 @@ def client_lag(evidence: Evidence) -> Check:
 def send_lag(evidence: Evidence) -> Check:
     """Requests were sent when they were due: the lag at p99, without the time it took to connect.
 
-    Against the median request_latency: a lag that is small beside it shifts no arrival that matters. DEGRADED above
-    both 5 ms and 10 % of it, INVALID above both 50 ms and all of it.
+    Against the median request_latency: a lag that is small beside it shifts no arrival that matters. DEGRADED
+    above both 5 ms and 10 % of it, INVALID above both 50 ms and all of it.
     """
     if evidence.tables.has_cap:
         return answer(
@@ -118,8 +118,8 @@ def send_lag(evidence: Evidence) -> Check:
 def offered_load(evidence: Evidence) -> Check:
     """The client sent what was due, whatever the server did. Only a rate without a cap asks that of it.
 
-    INVALID (client-bound) when more than 1 % of the requests due were never sent, or the rate sent is below 99 % of the rate
-    at which the same requests were due; DEGRADED when any was never sent.
+    INVALID (client-bound) when more than 1 % of the requests due were never sent, or the rate sent is below
+    99 % of the rate at which the same requests were due; DEGRADED when any was never sent.
     """
     tables = evidence.tables
     if not tables.has_rate or tables.has_cap:

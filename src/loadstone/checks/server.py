@@ -12,8 +12,8 @@ from loadstone.report import Check
 SATURATED_COMPLETED = 0.95
 """A server that completes less than this share of the offered rate does not keep up ..."""
 SATURATED_GROWTH = 0.05
-"""... if its latencies also grow: this many seconds for every second of the run. Both together, because in a short
-run the last answers alone stretch the time between the completions."""
+"""... if its latencies also grow: this many seconds for every second of the run. Both together, because in a
+short run the last answers alone stretch the time between the completions."""
 SATURATED_REQUESTS = 20
 """Fewer requests do not show a trend."""
 FEW_REQUESTS = 30
@@ -112,7 +112,7 @@ def _growth(tables: Tables) -> float:
 
 
 def _waits(tables: Tables) -> pl.DataFrame:
-    """For every request when it was due, how long it waited from then on, and whether the run's end stopped it."""
+    """When every request was due, how long it waited from then on, and whether the run's end stopped it."""
     run_end = pl.lit(tables.phase.end_ns if tables.phase else None, pl.Int64)
     end = pl.coalesce(pl.Series("left_ns", tables.left_ns), run_end)
     stopped = pl.col("outcome").is_in([CUT, NOT_SENT])
@@ -120,7 +120,8 @@ def _waits(tables: Tables) -> pl.DataFrame:
 
 
 def _judged(waits: pl.DataFrame) -> pl.DataFrame:
-    """Those requests that had time enough for the longest wait seen before the end of the run stopped the first one.
+    """Those requests that had time enough for the longest wait seen before the end of the run stopped the
+    first one.
 
     Of later ones only the quick are answered, so a growing wait would look as if it shrank.
     """

@@ -5,7 +5,7 @@
 def time_to_first_token(tables: Tables) -> Result: ...
 ```
 The modules of this package (or of the entry-point group `loadstone.metrics`) are searched for them. A metric that
-cannot be computed is `Missing` with a reason, never 0: `needs` names what has to be so before the function is asked.
+cannot be computed is `Missing` with a reason, never 0: `needs` names what must hold before it is asked.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Better = Literal["lower", "higher", "neither"]
 
 
 class Each(NamedTuple):
-    """One value a request (a function says so by its return type), in the order of `tables.requests` and the metric's unit; NaN where it has none.
+    """One value a request, in the order of `tables.requests` and the metric's unit; NaN where it has none.
 
-    Its distribution is that over the successes, or with `failed_too` over all requests. `none` is the reason
+    A function says by its return type that this is what it gives. The distribution is over the successes, or with `failed_too` over all requests. `none` is the reason
     to give when no value is left.
     """
 

@@ -1,8 +1,9 @@
 """Token streams: what the arrival times of one answer's chunks say about its tokens.
 
-Events that one read completed bear the same stamp and are merged into one **instant**. An instant brought k tokens:
-by the server's continuous usage where it was told for every event of the answer, else the answer's token total
-spread evenly over its events, else one token an event. Only successes are looked at. Knows no metric.
+Events that one read completed bear the same stamp and are merged into one **instant**. An instant brought k
+tokens: by the server's continuous usage where it was told for every event of the answer, else the answer's
+token total spread evenly over its events, else one token an event. Only successes are looked at. Knows no
+metric.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def shape(tables: Tables) -> Shape:
 
 
 def gaps(tables: Tables) -> Weighted:
-    """Gaps between consecutive tokens, pooled: g / k in ms, with weight k, for every gap g that brought k tokens."""
+    """Gaps between consecutive tokens, pooled: for every gap g that brought k tokens, g / k in ms with weight k."""
     pool = np.empty(int(np.maximum(tables.shape.instants - 1, 0).sum()), np.complex128)
     filled = 0
     for part in _parts(tables):
@@ -99,7 +100,7 @@ def _parts(tables: Tables, *more: str) -> Iterator[_Part]:
         rows = np.arange(position, position + len(frame))
         chosen = tables.succeeded[rows] & (frame["arrival_ns"].list.len().fill_null(0) > 0).to_numpy()
         if chosen.any():
-            yield _part(rows[chosen], frame.filter(pl.Series(chosen)))
+            yield _part(rows[chosen], frame if chosen.all() else frame.filter(pl.Series(chosen)))
 
 
 def _part(rows: Ints, frame: pl.DataFrame) -> _Part:

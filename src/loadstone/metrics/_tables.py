@@ -1,7 +1,7 @@
 """What metrics look at: the measured requests as columns, their token streams part by part, and the run's log.
 
 The scalar columns of all requests are in memory; the list columns, which grow with every token, are read again
-from the file, some hundred thousand tokens at a time, by whoever needs them. Knows no metric.
+from the file, some ten thousand tokens at a time, by whoever needs them. Knows no metric.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ SCALARS = tuple(
 )
 """The columns held in memory."""
 
-_PART_TOKENS = 1 << 18
-"""Tokens read together; one token is 20 bytes in the list columns."""
+_READ_TOKENS = 1 << 17
+"""Tokens read together, about one row group of the file; one token is 20 bytes in the list columns."""
+_PART_TOKENS = 1 << 15
+"""Tokens looked at together, so that temporary arrays stay small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +154,15 @@ class Tables:
 
     def parts(self, *columns: str) -> Iterator[tuple[int, pl.DataFrame]]:
         """All requests in parts of bounded size: position of the part's first request, and its columns."""
-        tokens = self.requests["output_tokens"].mean()
-        step = (
-            max(1, int(_PART_TOKENS / max(float(tokens), 1.0))) if isinstance(tokens, int | float) else 1000
-        )
         position = 0
+        step = self._requests_of(_READ_TOKENS)
         for start in range(0, self._rows, step):
-            part = self._part(start, start + step, list(columns))
-            yield position, part
-            position += len(part)
+            read = self._part(start, start + step, list(columns))
+            for part in read.iter_slices(self._requests_of(_PART_TOKENS)):
+                yield position, part
+                position += len(part)
+
+    def _requests_of(self, tokens: int) -> int:
+        """How many requests bring that many tokens, on average; at least one."""
+        mean = self.requests["output_tokens"].mean()
+        return max(1, int(tokens / max(mean, 1.0))) if isinstance(mean, int | float) else 1000

@@ -13,11 +13,12 @@ _INTRO = """\
 
 This page is made from the docstrings of the metrics.
 
-Every metric is over the measured phase; warm-up is left out. The five instants are `due` (planned moment; in a closed
-loop the moment the slot freed), `sent` (just before the first byte goes to the kernel), `first` and `last` (arrival of the
-first and the last output token) and `done` (end of the response). A distribution has count, mean, min, max, std (of the
-population) and the percentiles p1 p5 p10 p25 p50 p75 p90 p95 p99 p99.9 (linear interpolation). A percentile with fewer than
-10 samples expected beyond it is marked as thin. A metric that cannot be computed is null with a reason, never 0.
+Every metric is over the measured phase; warm-up is left out. The five instants are `due` (planned moment; in
+a closed loop the moment the slot freed), `sent` (just before the first byte goes to the kernel), `first` and
+`last` (arrival of the first and the last output token) and `done` (end of the response). A distribution has
+count, mean, min, max, std (of the population) and the percentiles p1 p5 p10 p25 p50 p75 p90 p95 p99 p99.9
+(linear interpolation). A percentile with fewer than 10 samples expected beyond it is marked as thin. A metric
+that cannot be computed is null with a reason, never 0.
 """
 
 

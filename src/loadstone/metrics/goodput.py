@@ -1,7 +1,8 @@
 """Goodput: what counts when objectives have to be met.
 
-A request meets the objectives when it succeeded and every metric named by `--goodput` is within its limit: at most the limit
-where lower is better, at least where higher is. A metric that the request does not have counts as not met.
+A request meets the objectives when it succeeded and every metric named by `--goodput` is within its limit: at
+most the limit where lower is better, at least where higher is. A metric that the request does not have counts
+as not met.
 """
 
 from __future__ import annotations

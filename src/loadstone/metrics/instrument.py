@@ -25,8 +25,8 @@ def send_lag(tables: Tables) -> Each:
 def client_lag(tables: Tables) -> Result:
     """How late our process read tokens that had arrived: read - arrival, one sample a read, over successes.
 
-    The kernel dated the arrival, so latencies are not longer by this. But bytes that wait in the socket are merged
-    and bear the last one's stamp, so a lag beyond the gap between tokens blurs the gaps.
+    The kernel dated the arrival, so latencies are not longer by this. But bytes that wait in the socket are
+    merged and bear the last one's stamp, so a lag beyond the gap between tokens blurs the gaps.
     """
     pool = lags(tables)
     return Samples(pool) if len(pool) else Missing(_NO_STAMPS)
@@ -43,8 +43,8 @@ def first_token_client_lag(tables: Tables) -> Each:
 def shared_reads(tables: Tables) -> Result:
     """Share of reads that completed several token events, over successes.
 
-    Such a read dates only its last event exactly; the earlier ones arrived between the previous stamp and this one. It
-    is the honest limit of the instrument.
+    Such a read dates only its last event exactly; the earlier ones arrived between the previous stamp and
+    this one. It is the honest limit of the instrument.
     """
     shape = tables.shape
     instants = int(shape.instants.sum())

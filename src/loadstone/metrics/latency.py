@@ -1,7 +1,7 @@
 """Latency: how long a user waited.
 
-Over successes only; failures are counted apart and never enter a latency. Times are differences of the five instants
-(due, sent, first, last, done); arrivals are the kernel's stamps where it gives them.
+Over successes only; failures are counted apart and never enter a latency. Times are differences of the five
+instants (due, sent, first, last, done); arrivals are the kernel's stamps where it gives them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _ONE_PIECE = "every answer came in one piece, so there is no gap between tokens.
 def time_to_first_token(tables: Tables) -> Each:
     """From sending a request to the arrival of its first output token of any channel.
 
-    first - sent. Channels are content, reasoning and tool calls; an event without text (a role, an empty delta)
-    is no token. Connecting is not in it: `sent` is just before the first byte goes to the kernel.
-    vLLM counts the first event that has choices, even an empty one, so its number can be lower.
+    first - sent. Channels are content, reasoning and tool calls; an event without text (a role, an empty
+    delta) is no token. Connecting is not in it: `sent` is just before the first byte goes to the kernel. vLLM
+    counts the first event that has choices, even an empty one, so its number can be lower.
     """
     return Each(tables.ms("sent_ns", "first_ns"), _NO_TOKEN)
 
@@ -48,8 +48,8 @@ def time_to_first_output_token(tables: Tables) -> Each:
 def time_to_second_token(tables: Tables) -> Each:
     """From the first to the second instant at which an answer brought tokens.
 
-    second - first, where events of one read are one instant. It is the first decode step as the user sees it, often
-    longer than later ones. A chunk of several tokens is one instant.
+    second - first, where events of one read are one instant. It is the first decode step as the user sees it,
+    often longer than later ones. A chunk of several tokens is one instant.
     """
     second_ns = tables.shape.second_gap_ns
     return Each(np.where(second_ns > 0, second_ns / 1e6, np.nan), _ONE_PIECE)
@@ -65,13 +65,13 @@ def time_to_second_token(tables: Tables) -> Each:
 def inter_token_latency(tables: Tables) -> Result:
     """The gap between consecutive tokens, pooled over all answers: every gap counts once, not every request.
 
-    A gap g that brought k tokens counts as k gaps of g/k, so gaps times weights add up to the sum of
-    (last - first) over the answers. Events with the same arrival stamp (one read) are one instant. k is the server's
-    continuous usage where it gives at least one token for every event of an answer; else the answer's token total spread
-    evenly over its events, so that k may be broken; else one token an event. The note says which, and how many of the
-    gaps brought more than one token. `count` is the number of token gaps. For one request (goodput) it means the
-    request's mean gap, time_per_output_token_corrected. AIPerf's metric of this name is that mean
-    per request; vLLM pools gaps between chunks, whatever they held.
+    A gap g that brought k tokens counts as k gaps of g/k, so gaps times weights add up to the sum of (last -
+    first) over the answers. Events with the same arrival stamp (one read) are one instant. k is the server's
+    continuous usage where it gives at least one token for every event of an answer; else the answer's token
+    total spread evenly over its events, so that k may be a fraction; else one token an event. The note says
+    which, and how many of the gaps brought more than one token. `count` is the number of token gaps. For one
+    request (goodput) it means the request's mean gap, time_per_output_token_corrected. AIPerf's metric of
+    this name is that mean per request; vLLM pools gaps between chunks, whatever they held.
     """
     pool = gaps(tables)
     if not len(pool):
@@ -92,7 +92,8 @@ def time_per_output_token(tables: Tables) -> Each:
 
 @metric("time_per_output_token_corrected", unit="ms", better="lower", needs=("streaming", "success"))
 def time_per_output_token_corrected(tables: Tables) -> Each:
-    """One request's mean gap between tokens: (last - first) / (n - k0), k0 being the tokens of the first instant.
+    """One request's mean gap between tokens: (last - first) / (n - k0), k0 being the tokens of the first
+    instant.
 
     n is the number of tokens the stream brought, counted as for inter_token_latency; so the mean weighs
     every gap with its tokens and equals the mean of the request's own gaps there. With one token in the first
@@ -115,8 +116,8 @@ def request_latency_from_due(tables: Tables) -> Each:
     """From the moment a request was due to the last token of its answer (without streaming: its end).
 
     last - due, or done - due. What a user feels who comes at the planned moment, waiting for a slot and the
-    client's own lag included: it does not hide a queue (the coordinated omission described by Gil Tene). In a closed
-    loop a request is due when its slot frees and this would be request_latency.
+    client's own lag included: it does not hide a queue (the coordinated omission described by Gil Tene). In a
+    closed loop a request is due when its slot frees and this would be request_latency.
     """
     return Each(tables.ms("due_ns", tables.end), _NO_TOKEN)
 
@@ -160,7 +161,7 @@ def _how_counted(tables: Tables, several: float) -> str:
     events = shape.events.sum()
     shares = {name: shape.events[chosen].sum() / events for name, chosen in by.items()}
     told = ", ".join(f"{name} ({share:.3g} %)" for name, share in _percent(shares) if share)
-    return f"tokens of a chunk: {told} of the chunks; {100 * several:.3g} % of the gaps brought more than one token."
+    return f"tokens of a chunk: {told} of the chunks; {100 * several:.3g} % of the gaps brought several."
 
 
 def _percent(shares: dict[str, float]) -> list[tuple[str, float]]:

@@ -1,7 +1,7 @@
 """Lengths: how many tokens went in and came out.
 
-Over successes. Counts are the server's usage where it tells; else prompts count as planned and answers as the tokenizer
-counts their text, which the notices of the report say.
+Over successes. Counts are the server's usage where it tells; else prompts count as planned and answers as the
+tokenizer counts their text, which the notices of the report say.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def benchmark_duration(tables: Tables) -> Result:
 def concurrency(tables: Tables) -> Result:
     """Requests in flight over the window, weighted by time.
 
-    A request is in flight from `sent` to `done`. The mean is the area under the curve / window; percentile q is
-    the level not exceeded for that share of the time. `count` is the number of stretches of one level.
+    A request is in flight from `sent` to `done`. The mean is the area under the curve / window; percentile q
+    is the level not exceeded for that share of the time. `count` is the number of stretches of one level.
     """
     sent_ns, left_ns = _flights(tables)
     moments = np.concatenate((sent_ns, left_ns))
@@ -71,8 +71,8 @@ def sent_rate(tables: Tables) -> Result:
 def completed_rate(tables: Tables) -> Result:
     """The rate at which answers were complete: (n - 1) / (last done - first done), successes only.
 
-    Beside request_throughput it leaves out the time before the first answer, so in a short run it is the fairer match for
-    the rate offered.
+    Beside request_throughput it leaves out the time before the first answer, so in a short run it is the
+    fairer match for the rate offered.
     """
     return _rate(tables.requests["done_ns"].filter(pl.Series(tables.succeeded)))
 

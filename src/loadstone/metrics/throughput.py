@@ -1,7 +1,7 @@
 """Throughput: what the server got done.
 
-Rates are over the window, from the first send to the last event of the measured phase, ramp and drain included. Only the
-tokens of successes count; those of failed requests stand beside them.
+Rates are over the window, from the first send to the last event of the measured phase, ramp and drain
+included. Only the tokens of successes count; those of failed requests stand beside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def output_token_throughput(tables: Tables) -> Result:
 def output_token_throughput_per_user(tables: Tables) -> Each:
     """The speed at which one user sees tokens come: 1 / the request's mean gap, one value a request.
 
-    The mean gap is time_per_output_token_corrected. The mean of this is not 1 / the mean latency. As in AIPerf.
+    The mean gap is time_per_output_token_corrected. The mean of this is not 1 / the mean latency. As in
+    AIPerf.
     """
     gap_ms = mean_gap_ms(tables)
     return Each(1000 / np.where(gap_ms > 0, gap_ms, np.nan), "every answer came in one piece.")
@@ -42,8 +43,8 @@ def output_token_throughput_per_user(tables: Tables) -> Each:
 def input_token_throughput(tables: Tables) -> Result:
     """Prompt tokens of successful requests / window.
 
-    The server's count (chat template included) where it tells, else the length asked for. Tokens that the server took
-    from its prefix cache count as well.
+    The server's count (chat template included) where it tells, else the length asked for. Tokens that the
+    server took from its prefix cache count as well.
     """
     return _rate(tables, "input_tokens")
 

@@ -1,8 +1,8 @@
 """From a run's folder to its report: every metric, every outcome, the certificate.
 
-Reads `run.json`, `requests.parquet` and the index of `faults/`, writes nothing. One rule: whatever the run was, there
-is a report; what cannot be known is null with a reason. Memory: the scalar columns of all requests, and for one
-metric at a time at most 16 bytes a token.
+Reads `run.json`, `requests.parquet` and the index of `faults/`, writes nothing. One rule: whatever the run
+was, there is a report; what cannot be known is null with a reason. Memory: the scalar columns of all
+requests, and for one metric at a time at most 16 bytes a token.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def summarise(folder: Path) -> Report:
 
 
 def exit_code(report: Report) -> Exit:
-    """The exit code of a run with this report: interrupted, failed (aborted or nothing succeeded), INVALID, or done."""
+    """How a run with this report exits: interrupted, failed (aborted, or no success), INVALID, or done."""
     nothing = not any(report.outcomes.counts.get(name) for name in SUCCESSES)
     holds = {
         Exit.INTERRUPTED: report.run.end == "interrupted",

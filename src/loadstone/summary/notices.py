@@ -1,7 +1,7 @@
 """Notices: what a reader has to know to read the numbers right, one sentence each, the gravest first.
 
-A notice is about what the numbers mean. Whether the measurement can be believed is for the checks; why a metric is missing
-stands at the metric. Each fact is said in one place.
+A notice is about what the numbers mean. Whether the measurement can be believed is for the checks; why a
+metric is missing stands at the metric. Each fact is said in one place.
 """
 
 from __future__ import annotations

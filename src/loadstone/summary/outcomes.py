@@ -21,7 +21,8 @@ MOST_FAULTS = 20
 def outcomes(table: pl.LazyFrame, tables: Tables, folder: Path) -> Outcomes:
     """How the planned requests ended; `table` is that of all phases.
 
-    Raises `LoadstoneError` when the counts do not add up to what was planned: then the table is not this run's.
+    Raises `LoadstoneError` when the counts do not add up to what was planned: then the table is not this
+    run's.
     """
     planned = tables.phase.planned if tables.phase else 0
     counts = _counts(tables.requests)
