@@ -64,18 +64,24 @@ def test_begun_is_not_taken_in_by_text_about_itself():
     assert not chat.begun(b"data: " + msgspec.json.encode(quoted) + b"\n\n")
 
 
-@pytest.mark.parametrize("spelling", [b'"content" : "x"', b'"content":"\\n"', b'"reasoning_content": "\xe2\x80\xa6"'])
+@pytest.mark.parametrize(
+    "spelling", [b'"content" : "x"', b'"content":"\\n"', b'"reasoning_content": "\xe2\x80\xa6"']
+)
 def test_begun_knows_other_spellings_of_json(spelling):
     assert chat.begun(b'data: {"choices": [{"delta": {%s}}]}\n\n' % spelling)
 
 
-@pytest.mark.parametrize("mark", [b"data: [DONE]\n\n", b"data:[DONE]\r\n\r\n", b"x\n\ndata: [DONE]\n", b"data: [DONE]"])
+@pytest.mark.parametrize(
+    "mark", [b"data: [DONE]\n\n", b"data:[DONE]\r\n\r\n", b"x\n\ndata: [DONE]\n", b"data: [DONE]"]
+)
 def test_the_end_mark(mark):
     assert chat.ended(mark)
     assert completions.ended(mark)
 
 
-@pytest.mark.parametrize("data", [b'data: {"x":"data: [DONE]"}\n\n', b"data: [DONE", b": [DONE]\n", b"", b"data: [DONE]x\n"])
+@pytest.mark.parametrize(
+    "data", [b'data: {"x":"data: [DONE]"}\n\n', b"data: [DONE", b": [DONE]\n", b"", b"data: [DONE]x\n"]
+)
 def test_what_is_no_end_mark(data):
     assert not chat.ended(data)
 
@@ -112,7 +118,9 @@ def test_every_choice_adds_to_the_answer():
 
 @pytest.mark.parametrize("reason", ["error", "abort"])
 def test_an_engine_that_gave_up_is_an_error(reason):
-    assert fold(delta(content="x"), delta(finish_reason=reason)).error == f"the server finished with {reason!r}"
+    assert (
+        fold(delta(content="x"), delta(finish_reason=reason)).error == f"the server finished with {reason!r}"
+    )
 
 
 def test_tool_arguments_given_as_an_object():
@@ -127,7 +135,11 @@ def test_the_last_turn_sets_the_limit():
 
 
 def test_extra_inputs_win_over_everything():
-    ask = Ask(model="m", streaming=True, extra={"model": "other", "messages": [], "stream": False, "stream_options": None})
+    ask = Ask(
+        model="m",
+        streaming=True,
+        extra={"model": "other", "messages": [], "stream": False, "stream_options": None},
+    )
     assert chat.body([Turn(text="a")], ask) == {"model": "other", "messages": [], "stream": False}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from loadstone import registry
 from loadstone.read.answer import understand
-from loadstone.wire.http1 import Response
+from loadstone.wire.http1 import Response, frame
 
 ENDPOINTS = [registry.load("endpoints", name) for name in registry.names("endpoints")]
 CASES = [
@@ -45,6 +45,21 @@ def test_the_response_means_what_the_example_says(endpoint, example):
 
 
 @pytest.mark.parametrize(("endpoint", "example"), CASES)
+def test_split_at_every_byte_it_means_the_same(endpoint, example):
+    media = b"text/event-stream" if example.ask.streaming else b"application/json"
+    body = example.response
+    raw = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (media, len(body), body)
+    splits = [[raw[:cut], raw[cut:]] for cut in range(1, len(raw))]
+    for reads in (*splits, [raw[at : at + 1] for at in range(len(raw))]):
+        response = frame(reads)
+        assert (
+            understand(response, endpoint, streaming=example.ask.streaming, complete=True).reply
+            == example.reply
+        )
+        assert response.arrived[-1] == len(body)
+
+
+@pytest.mark.parametrize(("endpoint", "example"), CASES)
 def test_output_events_end_where_they_end_in_the_stream(endpoint, example):
     answer = read(endpoint, example, example.response, [])
     assert bool(answer.ends) == example.ask.streaming
@@ -53,9 +68,7 @@ def test_output_events_end_where_they_end_in_the_stream(endpoint, example):
         assert example.response[:end].endswith((b"\n\n", b"\n\r"))
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "example"), [case for case in CASES if case.values[1].ask.streaming]
-)
+@pytest.mark.parametrize(("endpoint", "example"), [case for case in CASES if case.values[1].ask.streaming])
 def test_begun_is_true_first_with_the_first_output(endpoint, example):
     pieces = whole_events(example.response)
     begun = [index for index, piece in enumerate(pieces) if endpoint.begun(piece)]
@@ -67,9 +80,7 @@ def test_begun_is_true_first_with_the_first_output(endpoint, example):
     ]
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "example"), [case for case in CASES if case.values[1].ask.streaming]
-)
+@pytest.mark.parametrize(("endpoint", "example"), [case for case in CASES if case.values[1].ask.streaming])
 def test_ended_is_true_for_the_end_mark_alone(endpoint, example):
     pieces = whole_events(example.response)
     assert [endpoint.ended(piece) for piece in pieces[:-1]] == [False] * (len(pieces) - 1)
@@ -83,4 +94,6 @@ def test_the_facts_of_the_module(endpoint):
     assert endpoint.PATH.startswith("/")
     assert len({example.name for example in endpoint.EXAMPLES}) == len(endpoint.EXAMPLES) > 0
     assert any(example.ask.streaming for example in endpoint.EXAMPLES) is endpoint.STREAMS
-    assert any(turn.token_ids for example in endpoint.EXAMPLES for turn in example.turns) is endpoint.TOKEN_IDS
+    assert (
+        any(turn.token_ids for example in endpoint.EXAMPLES for turn in example.turns) is endpoint.TOKEN_IDS
+    )

@@ -13,7 +13,10 @@ def normalised(raw):
 @pytest.mark.parametrize(
     ("raw", "usage"),
     [
-        ({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}, Usage(prompt_tokens=1, completion_tokens=2)),
+        (
+            {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+            Usage(prompt_tokens=1, completion_tokens=2),
+        ),
         ({"input_tokens": 1, "output_tokens": 2}, Usage(prompt_tokens=1, completion_tokens=2)),
         ({"promptTokenCount": 1, "candidatesTokenCount": 2}, Usage(prompt_tokens=1, completion_tokens=2)),
         ({"inputTokens": 1, "outputTokens": 2}, Usage(prompt_tokens=1, completion_tokens=2)),
@@ -53,7 +56,10 @@ def test_no_usage():
         ({"error": {"message": "too busy", "code": 503}, "code": 503}, "too busy (503)"),
         ({"error": "too busy", "code": 503}, "too busy (503)"),
         ({"detail": "Not Found"}, "Not Found"),
-        ({"detail": [{"loc": ["body"], "msg": "field required"}]}, '[{"loc":["body"],"msg":"field required"}]'),
+        (
+            {"detail": [{"loc": ["body"], "msg": "field required"}]},
+            '[{"loc":["body"],"msg":"field required"}]',
+        ),
         ({"reason": "x"}, '{"reason":"x"}'),
         (["x"], '["x"]'),
     ],

@@ -12,7 +12,9 @@ from loadstone.plan.store import Draft, Writer
 from loadstone.read.decoder import Decoder, Job
 from loadstone.recording import CLOCK, END, END_FACTS, PAIR, RESENT, ROW, START, WireEnd, segment_name
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 MS = 1_000_000
 
 
@@ -47,7 +49,9 @@ class Recorder:
         self.next_segment()
 
     def path(self, suffix, segment=None):
-        return self.folder / (segment_name(self.worker, self.segment if segment is None else segment) + suffix)
+        return self.folder / (
+            segment_name(self.worker, self.segment if segment is None else segment) + suffix
+        )
 
     def next_segment(self):
         self.segment += 1
@@ -132,7 +136,9 @@ def run(tmp_path):
                     Draft(due_ns, b"{}", isl_tokens, osl_tokens, first + i, 0, number) for i in range(planned)
                 )
                 logs.append(
-                    PhaseLog(name=name, first_row=first, planned=planned, start_ns=500, stop_ns=900, end_ns=950)
+                    PhaseLog(
+                        name=name, first_row=first, planned=planned, start_ns=500, stop_ns=900, end_ns=950
+                    )
                 )
                 first += planned
             writer.close()

@@ -15,7 +15,9 @@ WHOLE = b'{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}'
 
 
 def response(body, media="text/event-stream", status=200, length=None):
-    head = f"HTTP/1.1 {status} X\r\nServer: s/1\r\nContent-Length: {len(body) if length is None else length}\r\n"
+    head = (
+        f"HTTP/1.1 {status} X\r\nServer: s/1\r\nContent-Length: {len(body) if length is None else length}\r\n"
+    )
     return head.encode() + (f"Content-Type: {media}\r\n".encode() if media else b"") + b"\r\n" + body
 
 
@@ -31,7 +33,12 @@ def test_a_stream():
 
 @pytest.mark.parametrize(
     ("media", "streamed"),
-    [("text/event-stream", True), ("TEXT/Event-Stream; charset=utf-8", True), ("text/plain", True), (None, True)],
+    [
+        ("text/event-stream", True),
+        ("TEXT/Event-Stream; charset=utf-8", True),
+        ("text/plain", True),
+        (None, True),
+    ],
 )
 def test_a_stream_under_any_name(media, streamed):
     assert answer(ONE + STOP, media).streamed is streamed
@@ -61,7 +68,12 @@ def test_one_document_is_taken_whole_whatever_was_asked(media, streaming):
 )
 def test_streams_of_every_form(body):
     got = answer(body)
-    assert (got.fault, got.reply.text, got.reply.output, got.reply.finish_reason) == (None, ["a"], [0], "stop")
+    assert (got.fault, got.reply.text, got.reply.output, got.reply.finish_reason) == (
+        None,
+        ["a"],
+        [0],
+        "stop",
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +81,11 @@ def test_streams_of_every_form(body):
     [
         (ONE + b"data: not-json\n\n" + STOP + DONE, "text/event-stream", "an event is not the JSON expected"),
         (b'data: {"choices":5}\n\n', "text/event-stream", "an event is not the JSON expected"),
-        (b"<html>Welcome</html>", "text/html", "the body (text/html) is neither a stream nor the JSON expected"),
+        (
+            b"<html>Welcome</html>",
+            "text/html",
+            "the body (text/html) is neither a stream nor the JSON expected",
+        ),
         (b'{"choices":', "application/json", "the body (application/json) is neither"),
         (b"", "text/event-stream", "empty: the response holds no output"),
         (b"", "text/html", "empty: the response holds no output"),
@@ -104,7 +120,11 @@ def test_an_error_inside_a_document():
 @pytest.mark.parametrize(
     ("body", "media", "fault"),
     [
-        (b'{"error":{"message":"no such model","code":404}}', "application/json", "HTTP 404: no such model (404)"),
+        (
+            b'{"error":{"message":"no such model","code":404}}',
+            "application/json",
+            "HTTP 404: no such model (404)",
+        ),
         (b'{"detail":"Not Found"}', "application/json", "HTTP 404: Not Found"),
         (b"<h1>nope</h1>", "text/html", "HTTP 404: <h1>nope</h1>"),
         (b"", None, "HTTP 404: no body"),

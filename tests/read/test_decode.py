@@ -110,7 +110,9 @@ def test_both_ways_agree_on_anything(middle, closed):
                     ),
                     max_size=2,
                 ),
-                "usage": st.one_of(st.none(), st.fixed_dictionaries({"completion_tokens": st.integers(0, 9)})),
+                "usage": st.one_of(
+                    st.none(), st.fixed_dictionaries({"completion_tokens": st.integers(0, 9)})
+                ),
                 "error": st.sampled_from([None, "no", {"message": "no", "code": 5}]),
                 "other": st.text(max_size=6),
             },

@@ -102,5 +102,9 @@ def test_a_fault_is_one_harmless_line(text, line):
 
 
 def test_faults_that_differ_in_numbers_and_ids_are_of_one_kind():
-    assert kind("request 17 of 0a4f-99 failed") == kind("request 18 of ffe1-3 failed") == "request # of #-# failed"
+    assert (
+        kind("request 17 of 0a4f-99 failed")
+        == kind("request 18 of ffe1-3 failed")
+        == "request # of #-# failed"
+    )
     assert kind("bad face") == "bad face"

@@ -51,8 +51,16 @@ def test_without_any_sample_no_stamp_can_be_used():
 def test_reads_near_a_jump_of_the_wall_clock_keep_their_read_time(jump):
     taken = offsets((0, BASE), (10_000, BASE), (20_000, BASE + jump), (9 * NEAR_NS, BASE + jump))
     late = 20_001 + NEAR_NS
-    reads = (9_000, BASE + 8_999), (15_000, BASE + 14_999), (20_000 + NEAR_NS, BASE), (late, BASE + jump + late - 1)
-    assert arrivals(taken, *reads) == ([8_999, 15_000, 20_000 + NEAR_NS, late - 1], [True, False, False, True])
+    reads = (
+        (9_000, BASE + 8_999),
+        (15_000, BASE + 14_999),
+        (20_000 + NEAR_NS, BASE),
+        (late, BASE + jump + late - 1),
+    )
+    assert arrivals(taken, *reads) == (
+        [8_999, 15_000, 20_000 + NEAR_NS, late - 1],
+        [True, False, False, True],
+    )
     assert taken.steps == 1
 
 

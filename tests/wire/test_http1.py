@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,14 +34,14 @@ def test_a_body_that_lasts_until_the_close_is_never_complete_by_itself():
 def test_each_read_tells_how_far_the_body_had_come():
     hello = CHUNKED.index(b"Hello")
     cuts = [0, hello, hello + 3, hello + 7, len(CHUNKED)]
-    reads = [CHUNKED[start:stop] for start, stop in zip(cuts, cuts[1:], strict=False)]
+    reads = [CHUNKED[start:stop] for start, stop in itertools.pairwise(cuts)]
     assert frame(reads).arrived == [0, 3, 5, 12]
 
 
 @given(st.lists(st.integers(1, len(CHUNKED) - 1), max_size=10))
 def test_however_it_is_cut_the_message_is_the_same(cuts):
     bounds = [0, *sorted(set(cuts)), len(CHUNKED)]
-    reads = [CHUNKED[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+    reads = [CHUNKED[start:stop] for start, stop in itertools.pairwise(bounds)]
     response = frame(reads)
     assert (response.body, response.complete, response.arrived[-1]) == (b"Hello, world", True, 12)
     assert len(response.arrived) == len(reads)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +46,9 @@ def test_fields(line, data):
     assert data_of(line + b"\n\n") == [data]
 
 
-@pytest.mark.parametrize("stream", [b"", b"\n\n\n", b": ping\n\n", b"event: x\n\n", b"data\n\n", b"data:\n\n"])
+@pytest.mark.parametrize(
+    "stream", [b"", b"\n\n\n", b": ping\n\n", b"event: x\n\n", b"data\n\n", b"data:\n\n"]
+)
 def test_without_data_there_is_no_event(stream):
     assert parsed(stream) == []
 
@@ -70,7 +74,20 @@ def test_an_unfinished_last_event_is_given_out_and_marked(rest):
 
 STREAMS = st.lists(
     st.sampled_from(
-        [b"data: ", b"data", b":", b" ", b"event: ", b"\n", b"\r", b"\r\n", b"\n\n", b"x", b"\xef\xbb\xbf", b"\xe2"]
+        [
+            b"data: ",
+            b"data",
+            b":",
+            b" ",
+            b"event: ",
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b"\n\n",
+            b"x",
+            b"\xef\xbb\xbf",
+            b"\xe2",
+        ]
     ),
     max_size=30,
 ).map(b"".join)
@@ -79,7 +96,7 @@ STREAMS = st.lists(
 @given(STREAMS, st.lists(st.integers(0, 80), max_size=8))
 def test_however_it_is_cut_the_events_are_the_same(stream, cuts):
     bounds = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    pieces = [stream[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+    pieces = [stream[start:stop] for start, stop in itertools.pairwise(bounds)]
     assert parsed(*pieces) == parsed(stream)
     assert parsed(*(bytes([byte]) for byte in stream)) == parsed(stream)
 

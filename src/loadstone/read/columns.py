@@ -28,31 +28,31 @@ _NO_USAGE = Usage()
 
 
 class Decoded:
-    """One request as a row: `scalars` by column name, and the times of its output events."""
+    """One request as a row: `scalars` by column name, and the times of its output events.
 
-    __slots__ = ("arrival_ns", "chunk_tokens", "read_ns", "reply", "scalars")
+    `uncounted` is the text whose tokens the server did not count; None when it did, or when nothing was answered.
+    """
+
+    __slots__ = ("arrival_ns", "chunk_tokens", "read_ns", "scalars", "uncounted")
 
     def __init__(
         self, scalars: dict[str, Any], reply: Reply | None, arrival_ns: Times, read_ns: Times
     ) -> None:
         self.scalars = scalars
-        self.reply = reply
         self.arrival_ns = arrival_ns
         self.read_ns = read_ns
         told = reply.tokens_after if reply is not None and len(arrival_ns) else None
         self.chunk_tokens = None if told is None else np.diff(np.array(told, np.int32), prepend=np.int32(0))
+        self.uncounted: str | None = None
+        if reply is not None and scalars["output_tokens_source"] is None:
+            self.uncounted = "".join((*reply.reasoning, *reply.text, *reply.tool_calls))
 
-    @property
-    def uncounted(self) -> str | None:
-        """The text whose tokens the server did not count; None when it did, or when there was no answer."""
-        if self.reply is None or self.scalars["output_tokens_source"] is not None:
-            return None
-        return "".join((*self.reply.reasoning, *self.reply.text, *self.reply.tool_calls))
-
-    def estimate(self, tokens: int) -> None:
-        """Takes the tokenizer's count where the server gave none."""
-        self.scalars["output_tokens"] = tokens
-        self.scalars["output_tokens_source"] = "tokenizer"
+    def estimate(self, tokens: int | None) -> None:
+        """Takes the tokenizer's count where the server gave none (None: there is no tokenizer either)."""
+        self.uncounted = None
+        if tokens is not None:
+            self.scalars["output_tokens"] = tokens
+            self.scalars["output_tokens_source"] = "tokenizer"
 
 
 def decoded(flight: Flight, answer: Answer, arrived: list[int], phase: str | None) -> Decoded:

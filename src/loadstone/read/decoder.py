@@ -8,6 +8,7 @@ many requests there are.
 from __future__ import annotations
 
 import time
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,18 +183,16 @@ class Decoder:
 
     def _count_tokens(self, rows: list[Decoded]) -> None:
         """Counts with the tokenizer what the server did not count; loads it when first needed."""
-        uncounted = {
-            position: text for position, row in enumerate(rows) if (text := row.uncounted) is not None
-        }
+        uncounted = [row for row in rows if row.uncounted is not None]
         if not uncounted:
             return
         if self._tokenizer is None:
             from loadstone import tokens  # costs time and memory; most servers count themselves
 
             self._tokenizer = tokens.load(self._job.tokenizer)
-        counts = self._tokenizer.count_many(list(uncounted.values())) or []
-        for position, count in zip(uncounted, counts, strict=False):
-            rows[position].estimate(count)
+        counts = self._tokenizer.count_many([row.uncounted or "" for row in uncounted])
+        for row, count in zip(uncounted, counts or repeat(None), strict=False):
+            row.estimate(count)
 
     def _count(self, row: Decoded) -> None:
         self._requests += 1

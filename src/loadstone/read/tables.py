@@ -50,7 +50,7 @@ def build(folder: Path) -> None:
         phases = read_run(folder).phases
         decoded = _decoded(parts)
         _check(decoded, phases)
-        _write(_tables(folder, phases, decoded, parts), table)
+        _write(_tables(folder, phases, decoded, parts), table, _group_rows(phases, decoded))
     for part in parts:
         part.unlink()
 
@@ -161,11 +161,20 @@ def _filled(planned: pl.DataFrame, decoded: pl.DataFrame) -> pl.DataFrame:
     ).select(pl.col(name).cast(dtype) for name, dtype in REQUESTS.items())
 
 
-def _write(tables: Iterator[pl.DataFrame], path: Path) -> None:
+def _group_rows(phases: list[PhaseLog], decoded: _Decoded) -> int:
+    """Rows of a row group of the file: about a range, so that writer and readers hold no more than that."""
+    rows = sum(phase.planned for phase in phases)
+    weight = rows * ROW_ENTRIES + int(decoded.events.sum())
+    return max(1, rows * RANGE_ENTRIES // max(weight, 1))
+
+
+def _write(tables: Iterator[pl.DataFrame], path: Path, group_rows: int) -> None:
     """Streams the tables into one file: whole and synced under its name, or not at all."""
     draft = path.with_suffix(".new")
     source = register_io_source(lambda *_: tables, schema=REQUESTS)
-    source.sink_parquet(draft, compression="zstd", compression_level=1, maintain_order=True)
+    source.sink_parquet(
+        draft, compression="zstd", compression_level=1, row_group_size=group_rows, maintain_order=True
+    )
     sync(draft)
     draft.replace(path)
     sync(path.parent)

@@ -1,0 +1,327 @@
+"""From the recording to parts: rows, outcomes, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from loadstone.board import Board, Field, Histogram
+from loadstone.read import decoder as module
+from loadstone.read.decoder import Decoder
+from loadstone.read.schema import REQUESTS
+from loadstone.recording import WireEnd
+
+USAGE = {"prompt_tokens": 11, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
+
+
+def rows(run):
+    parts = sorted(run.parts.glob("*.parquet"))
+    return pl.concat([pl.read_parquet(part) for part in parts]).sort("request").to_dicts() if parts else []
+
+
+@pytest.fixture
+def recorder(run):
+    recorder = run.recorder()
+    recorder.clock(0)
+    return recorder
+
+
+def test_a_streamed_answer_as_a_row(run, recorder, wire):
+    reads = [
+        (1_000, wire.head + wire.token("")),
+        (2_000, wire.event({"choices": [{"delta": {"reasoning": "Hm"}}]})),
+        (3_000, wire.token("a") + wire.token("bc")),
+        (9_000, wire.finish("length", USAGE)),
+    ]
+    recorder.flight(
+        7, reads, lag_ns=50, sent_ns=500, connect=300, connected=400, written=510, body_bytes=77, status=200,
+        due=450, retries=1,
+    )  # fmt: skip
+    run.decode(id_prefix="x-")
+    (row,) = rows(run)
+    assert row == dict.fromkeys(REQUESTS) | {
+        "request": 7, "request_id": "x-7", "phase": "measured", "worker": 0, "outcome": "ok-length",
+        "http_status": 200, "finish_reason": "length", "retries": 1, "due_ns": 450, "connect_ns": 300,
+        "connected_ns": 400, "sent_ns": 500, "written_ns": 510, "first_ns": 2_000, "first_answer_ns": 3_000,
+        "last_ns": 3_000, "done_ns": 9_000, "first_read_ns": 2_050, "kernel_stamps": True, "input_tokens": 11,
+        "input_tokens_source": "usage", "output_tokens": 3, "output_tokens_source": "usage",
+        "usage_prompt_tokens": 11, "usage_completion_tokens": 3, "usage_cached_tokens": 4, "text_chars": 3,
+        "reasoning_chars": 2, "request_bytes": 77, "response_bytes": sum(len(data) for _, data in reads),
+        "arrival_ns": [2_000, 3_000, 3_000], "read_ns": [2_050, 3_050, 3_050],
+    }  # fmt: skip
+
+
+def test_parts_have_the_columns_of_the_schema(run, recorder, wire):
+    recorder.flight(0, [(1, wire.head + wire.finish())])
+    run.decode()
+    assert dict(pl.read_parquet(run.parts / "d0-0.parquet").schema) == dict(pl.Schema(REQUESTS))
+
+
+@pytest.mark.parametrize("bytes_a_read", [1, 7, 50])
+def test_a_token_arrives_with_the_read_that_completes_its_event(run, recorder, wire, bytes_a_read):
+    stream = wire.head + wire.token("é") + wire.token("ü") + wire.finish()
+    reads = [stream[at : at + bytes_a_read] for at in range(0, len(stream), bytes_a_read)]
+    recorder.flight(0, [(1_000 + index, data) for index, data in enumerate(reads)])
+    run.decode()
+    (row,) = rows(run)
+    ends = [stream.index("é".encode()), stream.index("ü".encode())]
+    complete = [stream.index(b"\n\n", end) + 1 for end in ends]
+    assert row["arrival_ns"] == [1_000 + end // bytes_a_read for end in complete]
+    assert row["text_chars"] == 2
+
+
+def test_running_usage_gives_the_tokens_of_every_chunk(run, recorder, wire):
+    tokens = [wire.token("x", usage={"completion_tokens": count}) for count in (2, 3, 7)]
+    recorder.flight(0, [(1, wire.head + b"".join(tokens) + wire.finish())])
+    recorder.flight(1, [(1, wire.head + wire.token("x") + wire.finish())])
+    run.decode()
+    assert [row["chunk_tokens"] for row in rows(run)] == [[2, 1, 4], None]
+
+
+def test_an_unstreamed_answer_has_no_token_times(run, recorder):
+    body = (
+        b'{"choices":[{"message":{"content":"abc"},"finish_reason":"stop"}],"usage":{"completion_tokens":2}}'
+    )
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    recorder.flight(0, [(10, head), (20, body)])
+    run.decode()
+    (row,) = rows(run)
+    assert (row["outcome"], row["first_ns"], row["last_ns"], row["done_ns"]) == ("ok", None, None, 20)
+    assert (row["arrival_ns"], row["chunk_tokens"], row["output_tokens"], row["text_chars"]) == (
+        [],
+        None,
+        2,
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wire_end", "words", "outcome", "fault"),
+    [
+        (WireEnd.RESET, "", "reset", "the connection was reset"),
+        (WireEnd.CLOSED, "", "truncated", "the answer ended without a finish reason and without an end mark"),
+        (WireEnd.TIMEOUT_TOTAL, "no end within 2 s", "timeout-total", "no end within 2 s"),
+        (WireEnd.CUT, "", "cut", "still under way when the run's grace period ended"),
+    ],
+)
+def test_what_came_of_a_broken_answer_is_kept(run, recorder, wire, wire_end, words, outcome, fault):
+    recorder.flight(0, [(10, wire.head + wire.token("a"))], end_ns=99, wire=wire_end, words=words, sent_ns=5)
+    run.decode()
+    (row,) = rows(run)
+    assert (row["outcome"], row["fault"], row["first_ns"], row["done_ns"]) == (outcome, fault, 10, 99)
+
+
+def test_a_request_that_found_no_connection_was_never_sent(run, recorder):
+    recorder.flight(0, [], end_ns=99, wire=WireEnd.CONNECT, words="Connection refused", connect=7)
+    run.decode()
+    (row,) = rows(run)
+    assert (row["outcome"], row["fault"], row["http_status"]) == ("connect", "Connection refused", None)
+    assert (row["sent_ns"], row["connect_ns"], row["connected_ns"], row["done_ns"]) == (None, 7, None, 99)
+    assert (row["output_tokens"], row["arrival_ns"]) == (None, [])
+
+
+class Counter:
+    def count_many(self, texts):
+        return [100 + len(text) for text in texts]
+
+
+def test_tokens_the_server_did_not_count_are_estimated(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr("loadstone.tokens.load", lambda name: Counter())
+    told = {"completion_tokens": 5}
+    thought = wire.event({"choices": [{"delta": {"reasoning": "Hm"}}]})
+    recorder.flight(0, [(1, wire.head + thought + wire.token("abc") + wire.finish())])
+    recorder.flight(1, [(1, wire.head + wire.token("abc") + wire.finish(usage=told))])
+    recorder.flight(2, [(1, wire.head + wire.token("abc") + wire.finish(usage={"completion_tokens": 0}))])
+    recorder.flight(3, [(1, wire.head + wire.token("a"))], wire=WireEnd.RESET)
+    recorder.flight(4, [(1, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")])
+    run.decode(tokenizer="any")
+    counted = [(row["output_tokens"], row["output_tokens_source"]) for row in rows(run)]
+    assert counted == [(105, "tokenizer"), (5, "usage"), (103, "tokenizer"), (101, "tokenizer"), (None, None)]
+    assert [row["usage_completion_tokens"] for row in rows(run)] == [None, 5, 0, None, None]
+
+
+def test_without_a_tokenizer_nothing_is_guessed(run, recorder, wire):
+    recorder.flight(0, [(1, wire.head + wire.token("abc") + wire.finish())])
+    run.decode(tokenizer="none")
+    (row,) = rows(run)
+    assert (row["output_tokens"], row["output_tokens_source"], row["text_chars"]) == (None, None, 3)
+
+
+def test_the_last_word(run, recorder, wire):
+    recorder.flight(0, [(1, wire.head + wire.token("a") + wire.finish(usage=USAGE))])
+    lost = recorder.start(1, sent_ns=8, due_ns=6)
+    recorder.clock(10)
+    recorder.clock(1_000_000, offset_ns=0)
+    done = run.decode()
+    assert (done.done, done.requests, done.tokens, done.clock_steps, done.kernel_stamps) == (
+        True,
+        2,
+        3,
+        1,
+        True,
+    )
+    assert done.unfinished == [(0, lost, 1, 8 - 2, 8)]
+    assert done.cpu_ns > 0
+    assert [row["outcome"] for row in rows(run)] == ["ok", "client-fault"]
+    assert [row["phase"] for row in rows(run)] == ["measured", None]
+
+
+def test_phases_by_their_names(run, recorder, wire):
+    recorder.flight(0, [(1, wire.head + wire.finish())], phase=0)
+    recorder.flight(1, [(1, wire.head + wire.finish())], phase=1)
+    run.decode(phases=["warmup", "measured"])
+    assert [row["phase"] for row in rows(run)] == ["warmup", "measured"]
+
+
+def test_a_decoder_follows_several_workers(run, wire):
+    for worker in (0, 3):
+        run.recorder(worker).flight(worker, [(1, wire.head + wire.finish())])
+    run.decode(workers=[0, 3])
+    assert [(row["request"], row["worker"]) for row in rows(run)] == [(0, 0), (3, 3)]
+
+
+def test_the_board_shows_what_was_decoded(run, recorder, wire):
+    tokens = [(1_000_000 * at, wire.token("x")) for at in range(2, 5)]
+    recorder.flight(0, [(1_000_000, wire.head), *tokens, (9_000_000, wire.finish(usage=USAGE))], sent_ns=1)
+    recorder.flight(1, [(1_000, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")])
+    board = Board(run.folder / "board", 2, create=True)
+    run.decode(board=str(run.folder / "board"), blocks=2, block=1)
+    live = board.live()
+    assert [live.fields[field] for field in (Field.DECODED, Field.OK, Field.FAILED, Field.TOKENS)] == [
+        2,
+        1,
+        1,
+        3,
+    ]
+    assert live.quantile_us(Histogram.LATENCY, 0.5) == pytest.approx(4_000, rel=0.125)
+    assert live.quantile_us(Histogram.ITL, 0.5) == pytest.approx(1_000, rel=0.125)
+    assert sum(live.histograms[Histogram.ITL]) == 1
+
+
+# Evidence
+
+
+def test_one_sample_of_every_kind_of_fault_is_kept(run, recorder):
+    def refused(number):
+        body = b"request %d refused" % number
+        return b"HTTP/1.1 503 X\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    for request in range(3):
+        recorder.flight(request, [(1, refused(request)[:20]), (2, refused(request)[20:])])
+    recorder.flight(3, [(1, b"HTTP/1.1 500 X\r\nContent-Length: 4\r\n\r\nbang")])
+    run.decode()
+    assert (run.folder / "faults" / "http-error-1.http").read_bytes() == refused(0)
+    assert sorted(path.name for path in (run.folder / "faults").iterdir()) == [
+        "http-error-1.http",
+        "http-error-2.http",
+        "index.jsonl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keep", "faults", "segments"), [("none", False, 0), ("faults", True, 0), ("all", True, 2)]
+)
+def test_what_is_kept(run, recorder, keep, faults, segments):
+    recorder.flight(0, [(1, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")])
+    run.decode(keep=keep)
+    assert (run.folder / "faults").exists() is faults
+    assert len(run.segments()) == segments
+
+
+# While the load runs
+
+
+def test_flights_are_decoded_when_they_have_ended(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr(module, "PART_REQUESTS", 1)
+    decoder = Decoder(run.job())
+    serial = recorder.start(0)
+    recorder.read(serial, wire.head + wire.token("a"), 5)
+    decoder.step()
+    assert rows(run) == []
+    recorder.read(serial, wire.finish(), 6)
+    recorder.end(serial, 7, request=0)
+    decoder.step()
+    assert [row["request"] for row in rows(run)] == [0]
+
+
+def test_a_flight_waits_for_the_clock_sample_after_its_end(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr(module, "PART_REQUESTS", 1)
+    monkeypatch.setattr(module.time, "monotonic_ns", lambda: 10_000)
+    decoder = Decoder(run.job())
+    recorder.flight(0, [(5_000, wire.head + wire.token("a") + wire.finish())])
+    decoder.step()
+    assert rows(run) == []
+    recorder.clock(6_000)
+    decoder.step()
+    assert [row["arrival_ns"] for row in rows(run)] == [[5_000]]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("PART_REQUESTS", 2), ("PART_TOKENS", 2), ("PART_NS", 0)])
+def test_a_part_is_written_when_one_of_its_limits_is_reached(run, recorder, wire, monkeypatch, limit, value):
+    for name in ("PART_REQUESTS", "PART_TOKENS", "PART_NS"):
+        monkeypatch.setattr(module, name, value if name == limit else 1 << 60)
+    decoder = Decoder(run.job())
+    for request in range(2):
+        recorder.flight(request, [(1, wire.head + wire.token("a") + wire.finish())])
+    decoder.step()
+    assert [path.name for path in run.parts.iterdir()] == ["d0-0.parquet"]
+
+
+def test_segments_go_with_the_part_that_holds_their_last_flight(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr(module, "PART_REQUESTS", 2)
+    decoder = Decoder(run.job())
+    answer = [(1, wire.head + wire.finish())]
+    recorder.flight(0, answer)
+    recorder.next_segment()
+    while decoder.step():
+        pass
+    assert len(run.segments()) == 4
+    recorder.flight(1, answer)
+    decoder.step()
+    assert run.segments() == ["w00-00001.dat", "w00-00001.idx"]
+    decoder.finish()
+    assert run.segments() == []
+
+
+def test_a_part_that_cannot_be_written_costs_no_segment(run, recorder, wire, monkeypatch):
+    recorder.flight(0, [(1, wire.head + wire.finish())])
+
+    def full(table, path):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(module.columns, "write_part", full)
+    with pytest.raises(OSError, match="disk full"):
+        run.decode()
+    assert len(run.segments()) == 2
+
+
+# After a crash
+
+
+def test_what_a_crash_left_is_decoded_once(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr(module, "PART_REQUESTS", 1)
+    decoder = Decoder(run.job())
+    recorder.flight(0, [(1, wire.head + wire.finish())])
+    decoder.step()
+    recorder.flight(1, [(1, wire.head + wire.token("b") + wire.finish())])
+    lost = recorder.start(2, sent_ns=5)
+    recorder.read(lost, wire.head, 6)
+    run.torn(recorder.path(".idx"), recorder.path(".idx").stat().st_size - 1)
+    monkeypatch.undo()
+    assert run.decode().requests == 2
+    assert [(row["request"], row["outcome"]) for row in rows(run)] == [
+        (0, "ok"),
+        (1, "ok"),
+        (2, "client-fault"),
+    ]
+    assert sorted(path.name for path in run.parts.iterdir()) == ["d0-0.parquet", "d0-1.parquet"]
+    assert run.segments() == []
+
+
+def test_a_half_written_part_is_no_part(run, recorder, wire):
+    recorder.flight(0, [(1, wire.head + wire.finish())])
+    run.parts.mkdir()
+    (run.parts / "d0-0.new").write_bytes(b"half")
+    run.decode()
+    assert [row["request"] for row in rows(run)] == [0]
+    assert [path.name for path in run.parts.iterdir()] == ["d0-0.parquet"]

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import msgspec
+import polars as pl
+import pytest
+
+from loadstone.read.follow import decode_all
+
+
+@pytest.fixture
+def decoder(run):
+    """The decoder's process, told its job."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loadstone.read.follow"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    process.stdin.write(msgspec.json.encode(run.job()) + b"\n")
+    process.stdin.flush()
+    yield process
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("order", [b'{"finish": true}\n', b""])
+def test_told_to_finish_or_left_alone_it_drains_everything_and_says_so(run, decoder, wire, order):
+    recorder = run.recorder()
+    recorder.flight(0, [(1, wire.head + wire.token("a") + wire.finish())])
+    out, _ = decoder.communicate(order, timeout=30)
+    assert json.loads(out) | {"cpu_ns": 0} == {
+        "done": True, "requests": 1, "tokens": 0, "cpu_ns": 0, "clock_steps": 0, "kernel_stamps": False,
+        "unfinished": [],
+    }  # fmt: skip
+    assert out.count(b"\n") == 1
+    assert pl.read_parquet(run.parts / "d0-0.parquet")["request"].to_list() == [0]
+    assert decoder.returncode == 0
+
+
+def test_without_a_job_it_leaves():
+    command = [sys.executable, "-m", "loadstone.read.follow"]
+    assert subprocess.run(command, input=b"", capture_output=True, timeout=30).stdout == b""
+
+
+def test_a_recording_can_be_decoded_afterwards(run, wire):
+    run.recorder().flight(0, [(1, wire.head + wire.finish())])
+    assert decode_all(run.job()).requests == 1

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from loadstone.errors import LoadstoneError
+from loadstone.read import decoder, tables
+from loadstone.read.schema import REQUESTS
+
+
+def built(run):
+    tables.build(run.folder)
+    return pl.read_parquet(run.folder / "requests.parquet")
+
+
+@pytest.fixture
+def sent(run, wire):
+    """Records requests that were answered, in this order, and decodes them."""
+
+    def sent(*requests, tokens=2, usage=None, **job):
+        recorder = run.recorder()
+        recorder.clock(0)
+        for request in requests:
+            count = tokens(request) if callable(tokens) else tokens
+            reads = [
+                (10 * request + 1, wire.head),
+                *((10 * request + 2, wire.token("x")) for _ in range(count)),
+            ]
+            recorder.flight(
+                request, [*reads, (10 * request + 3, wire.finish(usage=usage))], due=1_000 + request
+            )
+        return run.decode(**job)
+
+    return sent
+
+
+def test_every_planned_request_is_there_once_in_the_order_of_the_plan(run, sent):
+    run.plan([("measured", 6)])
+    sent(4, 1, 0, 2)
+    table = built(run)
+    assert table["request"].to_list() == [0, 1, 2, 3, 4, 5]
+    assert table["outcome"].to_list() == ["ok", "ok", "ok", "not-sent", "ok", "not-sent"]
+    assert dict(table.schema) == dict(pl.Schema(REQUESTS))
+
+
+def test_a_request_that_was_never_sent(run):
+    run.plan([("measured", 1)], due_ns=30)
+    (row,) = built(run).to_dicts()
+    assert row == dict.fromkeys(REQUESTS) | {
+        "request": 0, "phase": "measured", "conversation": 0, "turn": 0, "outcome": "not-sent", "retries": 0,
+        "due_ns": 530, "planned_input_tokens": 7, "planned_output_tokens": 9, "request_bytes": 2,
+        "arrival_ns": [], "read_ns": [],
+    }  # fmt: skip
+
+
+def test_a_slot_that_never_came_free_has_no_due_time(run):
+    run.plan([("measured", 1)])
+    assert built(run)["due_ns"].to_list() == [None]
+
+
+def test_the_recording_goes_before_the_plan(run, sent):
+    run.plan([("measured", 2)], due_ns=30)
+    sent(0)
+    assert built(run)["due_ns"].to_list() == [1_000, 530]
+
+
+def test_input_tokens_the_server_did_not_count_are_those_planned(run, sent):
+    run.plan([("measured", 2)])
+    sent(0)
+    table = built(run)
+    assert table["input_tokens"].to_list() == [7, None]
+    assert table["input_tokens_source"].to_list() == ["planned", None]
+
+
+def test_input_tokens_the_server_counted(run, sent):
+    run.plan([("measured", 1)])
+    sent(0, usage={"prompt_tokens": 40, "completion_tokens": 2})
+    (row,) = built(run).to_dicts()
+    assert (row["input_tokens"], row["input_tokens_source"], row["planned_input_tokens"]) == (40, "usage", 7)
+
+
+def test_unknown_lengths_stay_unknown(run, sent):
+    run.plan([("measured", 1)], isl_tokens=-1, osl_tokens=-1)
+    sent(0)
+    (row,) = built(run).to_dicts()
+    assert (row["planned_input_tokens"], row["planned_output_tokens"], row["input_tokens_source"]) == (
+        None,
+    ) * 3
+
+
+def test_phases_are_those_of_the_run_log(run, wire):
+    run.plan([("warmup", 1), ("measured", 2)])
+    recorder = run.recorder()
+    recorder.flight(0, [(1, wire.head + wire.finish())])
+    recorder.start(1, sent_ns=5)
+    run.decode()
+    table = built(run)
+    assert table["phase"].to_list() == ["warmup", "measured", "measured"]
+    assert table["outcome"].to_list() == ["ok", "client-fault", "not-sent"]
+
+
+def test_rows_beyond_those_that_count_are_left_out(run, sent):
+    run.plan([("measured", 9)])
+    log = tables.read_run(run.folder)
+    log.phases[0].planned = 2
+    tables.run_folder.write_run(run.folder, log)
+    sent(0, 1)
+    assert built(run)["request"].to_list() == [0, 1]
+
+
+def test_many_parts_in_small_ranges_give_the_same_table(run, sent, monkeypatch):
+    order = [7, 3, 11, 0, 1, 9, 2, 4, 8, 5, 10, 6]
+    run.plan([("measured", 13)])
+    sent(*order, tokens=lambda request: request % 5)
+    whole = built(run)
+    assert whole["arrival_ns"].list.len().to_list() == [r % 5 for r in range(12)] + [0]
+    (run.folder / "requests.parquet").unlink()
+    monkeypatch.setattr(decoder, "PART_REQUESTS", 1)
+    monkeypatch.setattr(tables, "RANGE_ENTRIES", 100)
+    for path in run.recording.iterdir():
+        path.unlink()
+    recorder_order = [order[i : i + 3] for i in range(0, 12, 3)]
+    for number, requests in enumerate(recorder_order):
+        sent(*requests, tokens=lambda request: request % 5, decoder=number)
+    assert len(list(run.parts.iterdir())) == 4
+    assert built(run).equals(whole)
+
+
+def test_parts_go_when_the_table_is_there_and_a_second_time_changes_nothing(run, sent):
+    run.plan([("measured", 1)])
+    sent(0)
+    table = built(run)
+    assert list(run.parts.iterdir()) == []
+    assert built(run).equals(table)
+
+
+def test_a_crash_between_the_table_and_the_end_of_the_parts(run, sent):
+    run.plan([("measured", 2)])
+    sent(0)
+    kept = (run.parts / "d0-0.parquet").read_bytes()
+    table = built(run)
+    (run.parts / "d0-0.parquet").write_bytes(kept)
+    assert built(run).equals(table)
+    assert list(run.parts.iterdir()) == []
+
+
+def test_a_request_decoded_twice_is_refused(run, sent):
+    run.plan([("measured", 2)])
+    sent(0, 1)
+    (run.parts / "d1-0.parquet").write_bytes((run.parts / "d0-0.parquet").read_bytes())
+    with pytest.raises(LoadstoneError, match="request 0 was decoded twice"):
+        tables.build(run.folder)
+
+
+def test_a_request_outside_of_all_phases_is_refused(run, sent):
+    run.plan([("measured", 1)])
+    sent(0, 5)
+    with pytest.raises(LoadstoneError, match="request 5 was sent but belongs to no phase"):
+        tables.build(run.folder)
+    assert not (run.folder / "requests.parquet").exists()
+
+
+def test_a_run_without_requests(run):
+    run.plan([])
+    assert built(run).height == 0
