@@ -161,7 +161,7 @@ def _how_counted(tables: Tables, several: float) -> str:
     events = shape.events.sum()
     shares = {name: shape.events[chosen].sum() / events for name, chosen in by.items()}
     told = ", ".join(f"{name} ({share:.3g} %)" for name, share in _percent(shares) if share)
-    return f"tokens of a chunk: {told} of the chunks; {100 * several:.3g} % of the gaps brought several."
+    return f"tokens of a chunk come from {told}; {100 * several:.3g} % of the gaps brought several."
 
 
 def _percent(shares: dict[str, float]) -> list[tuple[str, float]]:
