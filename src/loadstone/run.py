@@ -24,7 +24,7 @@ from loadstone import __version__, compose, environment, folder, registry, token
 from loadstone.config import ENGINE, Config, check_goodput, dump_toml, masked
 from loadstone.crew import Crew
 from loadstone.endpoints import Ask
-from loadstone.errors import Exit
+from loadstone.errors import Exit, UsageError
 from loadstone.folder import ClockLog, DatasetLog, PreflightLog, RunLog
 from loadstone.interrupt import Interrupt
 from loadstone.load.conduct import Conduct, Conducted
@@ -62,7 +62,8 @@ def run(config: Config, command: str) -> Exit:
     try:
         _run(setting)
     except BaseException:
-        _tidy(setting.home)
+        if not (setting.home / folder.RUN).exists():
+            shutil.rmtree(setting.home, ignore_errors=True)  # no request was sent: leave nothing behind
         raise
     return rebuild(setting.home)
 
@@ -102,12 +103,20 @@ def rebuild(home: Path) -> Exit:
 
     Raises `UsageError` when the folder holds no run.
     """
+    try:
+        log = folder.read_run(home)
+    except FileNotFoundError:
+        raise UsageError(f"{home} holds no run: it has no {folder.RUN}.") from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{home / folder.RUN} is damaged: {error}.") from None
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from loadstone import summary  # numpy and polars are not worth their time before the load has ended
     from loadstone.export import console, write_all
-    from loadstone.read import tables
+    from loadstone.read import salvage, tables
 
+    if log.end == "aborted" and not log.phases:
+        salvage.salvage(home)
     tables.build(home)
     report = write_all(summary.summarise(home), home)
     width = shutil.get_terminal_size((100, 40)).columns
@@ -138,6 +147,10 @@ def _run(setting: Setting) -> None:
         crew.brief(config, reached, f"{setting.id}-", _path(config, reached))
         if not complete:
             crew.compose(job)
+        unfinished = Conducted([], [], False, 0, None)
+        draft = _run_log(setting, config, reached, found, unfinished, ClockLog(kernel_stamps=False, steps=0))
+        draft.end = "aborted"
+        folder.write_run(home, draft)
         with Interrupt() as interrupt:
             conduct = Conduct(crew.fleet, crew.board, home / folder.PLAN, interrupt)
             conducted = conduct.lead(
@@ -272,7 +285,10 @@ def _notices(
         yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
     template = _template_tokens(found.log)
     if template and not config.input.isl_includes_template:
-        yield f"The server's chat template adds {template} tokens to every prompt; they are not in the length asked for."
+        yield (
+            f"The server counts {template} tokens more than the {CONTENT_TOKENS} of the preflight's prompt: its chat "
+            "template, or another tokenizer than ours. They are not in the length asked for."
+        )
     if config.input.isl_includes_template and template is None:
         yield "The chat template's length is unknown (the server reports no usage), so nothing was taken off."
     if surveyed.one_token_prompts:
@@ -293,9 +309,3 @@ def _log(home: Path, level: str) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         handler.close()
-
-
-def _tidy(home: Path) -> None:
-    """A run that never sent a request leaves no folder behind."""
-    if not (home / folder.RUN).exists() and not any((home / folder.PARTS).glob("*")):
-        shutil.rmtree(home, ignore_errors=True)

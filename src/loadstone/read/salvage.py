@@ -1,0 +1,83 @@
+"""Brings back a run whose main process died: decodes what was recorded, and finds its phases in it.
+
+One rule: nothing is made up. Times come from the recording; rows between the first and the last one seen
+that were not seen are not-sent. The report of such a run says that it was cut off.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from loadstone import folder as run_folder
+from loadstone.folder import PhaseLog, RunLog, read_run, write_run
+from loadstone.read.decoder import Job
+from loadstone.read.follow import decode_all
+
+CUT_OFF = "The run was cut off before its end; this is what had been recorded."
+
+
+def salvage(folder: Path) -> None:
+    """Decodes what is left in `recording/` and completes `run.json` from it."""
+    log = read_run(folder)
+    decode_all(_job(folder, log))
+    log.phases = _phases(folder, log.config["load"]["warmup_request_count"])
+    log.notices.append(CUT_OFF)
+    write_run(folder, log)
+
+
+def _job(folder: Path, log: RunLog) -> Job:
+    workers = {int(path.name[1:3]) for path in (folder / run_folder.RECORDING).glob("w*.idx")}
+    endpoint = log.config["endpoint"]
+    return Job(
+        folder=str(folder),
+        decoder=0,
+        workers=sorted(workers),
+        endpoint=endpoint["type"],
+        streaming=endpoint["streaming"],
+        tokenizer=log.config["input"]["tokenizer"],
+        keep=log.config["output"]["keep"],
+        board="",
+        blocks=0,
+        block=0,
+        id_prefix=f"{log.id}-",
+        phases=["warmup", "measured"] if log.config["load"]["warmup_request_count"] else ["measured"],
+    )
+
+
+def _phases(folder: Path, warmup_requests: int) -> list[PhaseLog]:
+    """One entry for each phase that was seen, in the order of the plan."""
+    parts = sorted((folder / run_folder.PARTS).glob("d*.parquet"))
+    if not parts:
+        return []
+    seen = (
+        pl.scan_parquet(parts)
+        .group_by(
+            phase=pl.when(pl.col("request") < warmup_requests)
+            .then(pl.lit("warmup"))
+            .otherwise(pl.lit("measured"))
+        )
+        .agg(
+            first=pl.col("request").min(),
+            last=pl.col("request").max(),
+            start_ns=pl.min_horizontal(pl.col("due_ns").min(), pl.col("sent_ns").min()),
+            sent_ns=pl.col("sent_ns").max(),
+            end_ns=pl.max_horizontal(
+                pl.col("done_ns").max(), pl.col("last_ns").max(), pl.col("sent_ns").max()
+            ),
+        )
+        .sort("first")
+        .collect()
+    )
+    return [
+        PhaseLog(
+            name=row["phase"],
+            first_row=row["first"],
+            planned=row["last"] - row["first"] + 1,
+            start_ns=row["start_ns"] or 0,
+            stop_ns=row["sent_ns"] or row["end_ns"] or 0,
+            end_ns=row["end_ns"] or row["sent_ns"] or 0,
+        )
+        for row in seen.to_dicts()
+    ]
