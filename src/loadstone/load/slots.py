@@ -38,7 +38,7 @@ class Slots:
         self._freed: deque[int] = deque([order.start_ns] * slots)
         self._waiting: list[tuple[int, int, Row]] = []
         """Rows in a slot whose time has not come, by due time: a heap."""
-        self._drained = False
+        self._drained = slots == 0
         self._starving = False
         self.drawn = 0
         self.starved = 0
@@ -100,7 +100,10 @@ class Slots:
     def stop(self, stop_ns: int) -> None:
         """Nothing that is due from `stop_ns` on is launched any more."""
         self._stop_ns = stop_ns
-        self._waiting = [entry for entry in self._waiting if entry[0] < stop_ns]
+        kept = [entry for entry in self._waiting if entry[0] < stop_ns]
+        if len(kept) < len(self._waiting):
+            self._drained = True  # rows are in the order of their due times: all further ones are later still
+        self._waiting = kept
         heapq.heapify(self._waiting)
 
     def clear(self) -> None:
