@@ -71,9 +71,9 @@ def run(config: Config, command: str) -> Exit:
 def settle(config: Config, command: str) -> Setting:
     """Checks all that can be checked without the server, and claims the run folder. Raises `UsageError`."""
     if config.slo.goodput:
-        from loadstone.metrics import all_metrics  # numpy and polars: only when they are needed this early
+        from loadstone.metrics import objectives  # numpy and polars: only when they are needed this early
 
-        check_goodput(config, all_metrics())
+        check_goodput(config, objectives())
     if not config.endpoint.url.startswith(ENGINE):
         url.parse(config.endpoint.url)
     tokenizer = tokens.load(config.input.tokenizer)
