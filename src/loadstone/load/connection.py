@@ -24,6 +24,7 @@ LARGE_READ_BYTES = 65536
 
 _CARRY_BYTES = 65536
 _MARK_BYTES = 64
+_BLANK = b"\r\n\r\n"
 _LENGTH_TOLD = re.compile(rb"\r\n(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE)
 
 
@@ -95,7 +96,10 @@ class Connection:
 
     def ends_with_close(self) -> bool:
         """Whether the close of the connection is what ends the message: a head that tells no length."""
-        head, blank, _ = self.opening.partition(b"\r\n\r\n")
+        opening = self.opening
+        while opening.startswith(b"HTTP/1.1 1"):
+            opening = opening.partition(_BLANK)[2]
+        head, blank, _ = opening.partition(_BLANK)
         return bool(blank) and _LENGTH_TOLD.search(head) is None
 
 

@@ -13,6 +13,8 @@ import ssl
 import time
 from collections.abc import Callable
 
+from httptools import HttpParserCallbackError
+
 from loadstone.load import sockets
 from loadstone.load.connection import (
     CONNECTING,
@@ -103,10 +105,10 @@ class Links:
             self._established(connection, flight, mask)
         elif connection.state == HANDSHAKE:
             self._handshake_read(connection, flight)
+        elif mask & ~WRITE:
+            return True  # an answer before the request is out: were it written first, a reset would lose the answer
         else:
-            if mask & WRITE:
-                self._write(connection, flight)
-            return bool(mask & ~WRITE) and connection.flight is flight
+            self._write(connection, flight)
         return False
 
     def _established(self, connection: Connection, flight: Flight, mask: int) -> None:
@@ -217,9 +219,13 @@ class Links:
 
     def unframed(self, connection: Connection, flight: Flight, now: int, error: Exception) -> None:
         """The framer refused what came: after a complete message that is only a reason to close."""
-        end = WireEnd.COMPLETE if connection.complete else WireEnd.PROTOCOL
+        end, message = WireEnd.PROTOCOL, str(error) or type(error).__name__
+        if connection.complete:
+            end, message = WireEnd.COMPLETE, ""
+        elif isinstance(error, HttpParserCallbackError):
+            end, message = WireEnd.CLIENT, f"{message}: {error.__cause__!r}"
         self.drop(connection)
-        self._ended(flight, end, now, "" if end == WireEnd.COMPLETE else str(error) or type(error).__name__)
+        self._ended(flight, end, now, message)
 
     def closed(self, connection: Connection, now: int) -> None:
         """The server closed the connection."""
@@ -229,7 +235,7 @@ class Links:
             return
         if connection.reused and flight.untouched():
             self._retry(flight)
-        elif flight.ended_mark or (flight.received and connection.ends_with_close()):
+        elif flight.received and connection.ends_with_close():
             self._ended(flight, WireEnd.COMPLETE, now, "")
         else:
             self._ended(flight, WireEnd.CLOSED, now, "")

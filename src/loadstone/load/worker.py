@@ -125,14 +125,14 @@ class Worker:
                 put_row(pack(flight.serial, len(data), read_ns, ancillary[0][2] if ancillary else _NO_STAMP))
                 put_data(data)
                 connection.read_ns = read_ns
-                if not flight.received:
+                if flight.status < 200:
                     flight.received = True
-                    connection.opening = data
+                    connection.opening += data
                     if len(data) == connection.want:
                         connection.want = LARGE_READ_BYTES
                 try:
                     connection.feed(data)
-                except httptools.HttpParserError as error:
+                except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
                     links.unframed(connection, flight, read_ns, error)
                     continue
                 if fd in waiting and flight.begun_ns:
@@ -211,7 +211,9 @@ class Worker:
         self._block[_TTFT_AT + bucket((flight.begun_ns - flight.sent_ns) // 1000)] += 1
 
     def _end(self, flight: Flight, end: WireEnd, now: int, message: str = "") -> None:
-        """Writes the one end of a flight and frees its slot."""
+        """Writes the one end of a flight and frees its slot. What happens after the end mark is no fault any more."""
+        if flight.ended_mark:
+            end, message = WireEnd.COMPLETE, ""
         said = message.encode(errors="replace")
         facts = flight.facts(end)
         self._tape.data.append(facts + said)
