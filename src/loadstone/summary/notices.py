@@ -1,7 +1,7 @@
 """Notices: what a reader has to know to read the numbers right, one sentence each, the gravest first.
 
 A notice is about what the numbers mean. Whether the measurement can be believed is for the checks; why a
-metric is missing stands at the metric. Each fact is said in one place.
+metric is missing or thin stands at the metric. Each fact is said in one place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from loadstone.checks import Evidence
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables
-from loadstone.report import MetricResult
 
 SHORT = 0.95
 """An answer below this share of the length asked for is short."""
@@ -24,7 +23,7 @@ SHORT_SHARE = 0.01
 def notices(evidence: Evidence) -> tuple[str, ...]:
     """All notices of a run: its own, then those that its tables give."""
     tables = evidence.tables
-    found = (*_about_run(tables.run), *_about_tables(tables), *_about_numbers(evidence))
+    found = (*_about_run(tables.run), *_about_tables(tables))
     return tuple(dict.fromkeys((*tables.run.notices, *found)))
 
 
@@ -72,24 +71,6 @@ def _about_counts(tables: Tables) -> Iterator[str]:
         )
     if unknown:
         yield f"The output tokens of {unknown} of {successes} answers are not known: the server sent no usage."
-
-
-def _about_numbers(evidence: Evidence) -> Iterator[str]:
-    thin = {name: result for name, result in evidence.metrics.items() if result.thin and _is_latency(result)}
-    if thin:
-        names = sorted({stat for result in thin.values() for stat in result.thin}, key=_order)
-        yield (
-            f"Fewer than 10 samples lie beyond some percentiles of {len(thin)} metrics (among {', '.join(names)}):"
-            " such a percentile is marked as thin and says little."
-        )
-
-
-def _is_latency(result: MetricResult) -> bool:
-    return result.unit == "ms"
-
-
-def _order(stat: str) -> float:
-    return float(stat.removeprefix("p").replace("_", "."))
 
 
 def _short_share(tables: Tables) -> float:
