@@ -10,7 +10,7 @@ import polars as pl
 
 REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "request": pl.Int64,  # row of the plan
-    "request_id": pl.String,  # X-Request-ID as sent
+    "request_id": pl.String,  # X-Request-ID as sent; null when it never was
     "phase": pl.String,  # "warmup" or "measured"
     "worker": pl.Int16,
     "conversation": pl.Int64,
@@ -28,12 +28,12 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "first_ns": pl.Int64,  # arrival of the first output token of any channel
     "first_answer_ns": pl.Int64,  # arrival of the first output token that is not reasoning
     "last_ns": pl.Int64,  # arrival of the last output token
-    "done_ns": pl.Int64,  # end of the response
+    "done_ns": pl.Int64,  # arrival of the end of a whole response; of any other the moment when it was given up
     "first_read_ns": pl.Int64,  # when our process read the first token
     "kernel_stamps": pl.Boolean,  # arrival times are the kernel's; False: moments of reading
     "input_tokens": pl.Int64,  # the server's usage, else the length asked for
     "input_tokens_source": pl.String,  # "usage", "planned"
-    "output_tokens": pl.Int64,  # all channels
+    "output_tokens": pl.Int64,  # all channels; null without an answer, or when nobody counted
     "output_tokens_source": pl.String,  # "usage", "tokenizer" (estimated)
     "planned_input_tokens": pl.Int64,
     "planned_output_tokens": pl.Int64,  # the max_tokens asked for
