@@ -48,9 +48,15 @@ class Run(NamedTuple):
     folder: Path
     cpu_s: float
     """User and system time of all its processes."""
+    host_cpu_s: float
+    """CPU time of the whole machine meanwhile: ours, the server's, and that of others."""
     begun_ns: int
     ended_ns: int
     samples: Sequence[Sample]
+
+    def others_cores(self, server_cpu_s: float) -> float:
+        """How many cores were busy with work that is not the bench's, on average."""
+        return (self.host_cpu_s - self.cpu_s - server_cpu_s) / ((self.ended_ns - self.begun_ns) / 1e9)
 
     def requests(self) -> pl.DataFrame:
         """The measured requests, in the order of the plan."""
@@ -90,12 +96,12 @@ def profile(folder: Path, port: int, *arguments: str, memory: bool = False) -> R
     ]  # fmt: skip
     _adopt_orphans()
     strangers = _children()
-    begun_ns = time.monotonic_ns()
+    begun_ns, host_s = time.monotonic_ns(), _host_cpu_s()
     with folder.with_suffix(".out").open("w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=_environment())
         with _Sampler(process.pid, memory) as sampler:
             _, status, usage = os.wait4(process.pid, 0)
-        ended_ns = time.monotonic_ns()
+        ended_ns, host_s = time.monotonic_ns(), _host_cpu_s() - host_s
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         if process.returncode not in BELIEVABLE:
@@ -103,7 +109,12 @@ def profile(folder: Path, port: int, *arguments: str, memory: bool = False) -> R
     orphans = _children() - strangers
     if orphans:
         raise BenchFailed(f"{len(orphans)} processes outlived their parent; their CPU would not be counted")
-    return Run(folder, usage.ru_utime + usage.ru_stime, begun_ns, ended_ns, sampler.samples)
+    return Run(folder, usage.ru_utime + usage.ru_stime, host_s, begun_ns, ended_ns, sampler.samples)
+
+
+def _host_cpu_s() -> float:
+    times = psutil.cpu_times()
+    return float(sum(times) - times.guest - times.guest_nice - times.idle - times.iowait)
 
 
 def _environment() -> dict[str, str]:

@@ -19,6 +19,7 @@ def measure(ground: Ground) -> list[Item]:
             folder, server.port, "--request-rate", str(rate), "--arrival-pattern", "constant",
             "--request-count", str(requests), "--isl", "128", "--osl", "1",
         )  # fmt: skip
+        server_cpu_s = server.cpu_s()
     joined = run.with_log(server.rows())
     lag = (joined["sent_ns"] - joined["due_ns"]) / MS
     tenth = requests // 10
@@ -34,5 +35,6 @@ def measure(ground: Ground) -> list[Item]:
         ),
         Item(f"open loop {rate}/s: send lag p50", "ms", [quantile(lag, 0.5)]),
         Item(f"open loop {rate}/s: send lag p99", "ms", [quantile(lag, 0.99)], 1.0),
+        Item(f"open loop {rate}/s: other work on the machine", "cores", [run.others_cores(server_cpu_s)]),
         Item(f"open loop {rate}/s: drift (median lag, last tenth - first)", "ms", [drift], 0.1),
     ]

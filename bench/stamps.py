@@ -30,6 +30,7 @@ def measure(ground: Ground) -> list[Item]:
         Item("TTFT p99, error", "%", [error_percent(said, true, 0.99)], 0.5),
         Item("request: server's read - kernel's stamp, p50", "ms", [quantile(read_late, 0.5)]),
         Item("request: server's read - kernel's stamp, p99", "ms", [quantile(read_late, 0.99)]),
+        Item("stream runs: other work on the machine", "cores", [found.others_cores]),
         Item("completed rate / the server's", "", [client_rate / server_rate], 0.99, "at least"),
         Item("completed rate / the possible", "", [client_rate / found.shape.possible_per_s]),
     ]

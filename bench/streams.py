@@ -43,6 +43,8 @@ class Streams(NamedTuple):
     many: Run
     few_log: Sequence[Row]
     many_log: Sequence[Row]
+    others_cores: float
+    """Other work on the machine during the large run."""
     wrk_us: float
     """wrk's CPU for each token the server sent it."""
 
@@ -57,13 +59,14 @@ class Streams(NamedTuple):
 def streams(ground: Ground) -> Streams:
     """Runs the client twice and wrk once, one after the other."""
     shape = SHORT if ground.short else FULL
-    few, few_log = _client(ground, shape, shape.few)
+    few, few_log, _ = _client(ground, shape, shape.few)
     wrk_us = _wrk(ground, shape, few.bodies())
-    many, many_log = _client(ground, shape, shape.many)
-    return Streams(shape, few, many, few_log, many_log, wrk_us)
+    many, many_log, others_cores = _client(ground, shape, shape.many)
+    return Streams(shape, few, many, few_log, many_log, others_cores, wrk_us)
 
 
-def _client(ground: Ground, shape: Shape, requests: int) -> tuple[Run, list[Row]]:
+def _client(ground: Ground, shape: Shape, requests: int) -> tuple[Run, list[Row], float]:
+    """The run, the server's log, and how many cores others kept busy."""
     folder = ground.path(f"streams-{requests}")
     server = TokenServer(STEP_US, TTFT_US, shape.tokens, folder.with_suffix(".log"))
     with server:
@@ -71,7 +74,8 @@ def _client(ground: Ground, shape: Shape, requests: int) -> tuple[Run, list[Row]
             folder, server.port, "--concurrency", str(shape.streams), "--request-count", str(requests),
             "--isl", "128", "--osl", str(shape.tokens), "--extra-inputs", "ignore_eos:true", "--random-seed", "1",
         )  # fmt: skip
-    return run, server.rows()
+        others_cores = run.others_cores(server.cpu_s())
+    return run, server.rows(), others_cores
 
 
 def _wrk(ground: Ground, shape: Shape, bodies: Sequence[bytes]) -> float:

@@ -52,7 +52,7 @@ def row(item: Item) -> tuple[str, str, str, str]:
     spread = f" ({figure(min(item.values))} .. {figure(max(item.values))})" if len(item.values) > 1 else ""
     bar = "" if item.bar is None else f"{item.direction} {figure(item.bar)}"
     verdict = "" if item.bar is None else "pass" if item.passed else "MISSED"
-    return item.name, f"{figure(item.median)} {item.unit}{spread}".rstrip(), bar, verdict
+    return item.name, f"{figure(item.median)} {item.unit}".rstrip() + spread, bar, verdict
 
 
 def render(items: Sequence[Item]) -> str:
