@@ -33,6 +33,8 @@ def normalised(raw):
         ({"cachedContentTokenCount": 6}, Usage(cached_tokens=6)),
         ({"cacheReadInputTokens": 6}, Usage(cached_tokens=6)),
         ({"prompt_tokens": 1, "prompt_tokens_details": None}, Usage(prompt_tokens=1)),
+        ({"completion_tokens": -1}, None),
+        ({"completion_tokens": 2**80, "output_tokens": 2**31 - 1}, Usage(completion_tokens=2**31 - 1)),
         ({}, None),
         ({"total_tokens": 7}, None),
     ],
@@ -62,6 +64,7 @@ def test_no_usage():
         ),
         ({"reason": "x"}, '{"reason":"x"}'),
         (["x"], '["x"]'),
+        ({"error": {"error": {"error": {"error": {"error": "deep"}}}}}, '{"error":"deep"}'),
     ],
 )
 def test_words_of_an_error(value, words):

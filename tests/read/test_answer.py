@@ -32,20 +32,14 @@ def test_a_stream():
 
 
 @pytest.mark.parametrize(
-    ("media", "streamed"),
-    [
-        ("text/event-stream", True),
-        ("TEXT/Event-Stream; charset=utf-8", True),
-        ("text/plain", True),
-        (None, True),
-    ],
+    "media", ["text/event-stream", "TEXT/Event-Stream; charset=utf-8", "text/plain", "application/json", None]
 )
-def test_a_stream_under_any_name(media, streamed):
-    assert answer(ONE + STOP, media).streamed is streamed
+def test_a_stream_under_any_name(media):
+    assert answer(ONE + STOP, media).streamed
     assert answer(ONE + STOP, media, streaming=False).reply.text == ["a"]
 
 
-@pytest.mark.parametrize("media", ["application/json", "application/problem+json", "text/plain", None])
+@pytest.mark.parametrize("media", ["application/json", "text/event-stream", "text/plain", None])
 @pytest.mark.parametrize("streaming", [True, False])
 def test_one_document_is_taken_whole_whatever_was_asked(media, streaming):
     got = answer(WHOLE, media, streaming)
@@ -166,3 +160,20 @@ def test_what_is_no_http():
 def test_the_preflight_needs_neither_numpy_nor_polars():
     code = "import sys, loadstone.read.answer; print({'numpy', 'polars'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "status"),
+    [
+        (b'data: {"other":' + DEEP + b"}\n\n", "text/event-stream", 200),
+        (b'data: {"error":' + DEEP + b"}\n\n", "text/event-stream", 200),
+        (b"event: error\ndata: " + DEEP + b"\n\n", "text/event-stream", 200),
+        (b'{"error":' + DEEP + b"}", "application/json", 200),
+        (DEEP, "application/json", 500),
+    ],
+)
+def test_nesting_without_end_is_an_answer_like_any_other_bad_one(body, media, status):
+    assert answer(body, media, status=status).fault

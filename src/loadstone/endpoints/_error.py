@@ -10,6 +10,12 @@ from typing import Any
 
 import msgspec
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are not the JSON expected, nesting without end among them."""
+
+_MESSAGES = ("error", "message", "detail", "msg")
+_LEVELS = 4
+
 
 class Fields(msgspec.Struct, gc=False):
     """The fields by which an event or a body tells of an error; an endpoint's types begin with them."""
@@ -22,27 +28,31 @@ class Fields(msgspec.Struct, gc=False):
 
 def words(value: Any) -> str:
     """The message in `value`, with its code behind it when it has one."""
-    if isinstance(value, dict):
-        return _of_object(value)
-    if isinstance(value, str):
-        return value.strip()
-    return msgspec.json.encode(value).decode()
+    code = None
+    for _ in range(_LEVELS):
+        if not isinstance(value, dict):
+            break
+        code = value.get("code") or code
+        inner = next((value[key] for key in _MESSAGES if value.get(key)), None)
+        if inner is None:
+            break
+        value = inner
+    text = value.strip() if isinstance(value, str) else _json(value)
+    return text if code is None or f"({code})" in text else f"{text} ({code})"
 
 
-def _of_object(value: dict[str, Any]) -> str:
-    for key in ("error", "message", "detail", "msg"):
-        if value.get(key):
-            text, code = words(value[key]), value.get("code")
-            told = code is None or code == "" or f"({code})" in text
-            return text if told else f"{text} ({code})"
-    return msgspec.json.encode(value).decode()
+def _json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except RecursionError:
+        return "an error that is nested too deeply to be shown"
 
 
 def of_text(data: bytes) -> str:
     """The message in the data of an error event, or in the body of an error response."""
     try:
         return words(msgspec.json.decode(data))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return data.decode("utf-8", "replace").strip()
 
 

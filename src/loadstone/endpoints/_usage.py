@@ -1,6 +1,7 @@
 """Token counts under all the names that servers give them, brought to one.
 
-One rule: what the server did not say is None, never 0. Where two names are there the first one listed wins.
+One rule: what the server did not say is None, never 0; a number that cannot be a count (-1, 2**80) says nothing.
+Where two names are there the first one listed wins.
 """
 
 from __future__ import annotations
@@ -46,16 +47,21 @@ class RawUsage(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
 
 
+MOST_TOKENS = 2**31 - 1
+
+
 def _first(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None), None)
+    return next((count for count in counts if count is not None and 0 <= count <= MOST_TOKENS), None)
 
 
 def completion_tokens(raw: RawUsage) -> int | None:
     """Output tokens, reasoning included."""
-    if raw.completion_tokens is not None:
-        return raw.completion_tokens
     return _first(
-        raw.output_tokens, raw.candidates_token_count, raw.output_tokens_camel, raw.generated_token_count
+        raw.completion_tokens,
+        raw.output_tokens,
+        raw.candidates_token_count,
+        raw.output_tokens_camel,
+        raw.generated_token_count,
     )
 
 

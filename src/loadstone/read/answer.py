@@ -1,6 +1,6 @@
 """What one response means: exact, event by event. Imports neither numpy nor polars (the preflight uses it).
 
-One rule: the content type and the bytes decide whether it is a stream or one JSON document, not what was asked
+One rule: the bytes and the content type decide whether it is a stream or one JSON document, not what was asked
 for. The fast way for well-behaved streams is `read.decode`; it gives the same answers or leaves them to this module.
 """
 
@@ -65,13 +65,13 @@ def understand(response: Response, endpoint: Endpoint, *, streaming: bool, compl
 
 
 def _is_stream(response: Response, streaming: bool) -> bool:
-    """By content type; where that says neither, by how the body begins."""
-    if response.media_type == STREAM:
-        return True
-    if response.media_type.endswith("json"):
-        return False
+    """By how the body begins, since servers send either under the other's content type; else by that, or as asked."""
     start = response.body[:64].removeprefix(sse.BOM).lstrip()
-    return start.startswith((b"data:", b"event:", b"id:", b"retry:", b":")) or (streaming and not start)
+    if start.startswith((b"{", b"[")):
+        return False
+    if start.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
+        return True
+    return response.media_type == STREAM or (streaming and not start)
 
 
 def _document(blank: Answer, response: Response, endpoint: Endpoint, complete: bool) -> Answer:
@@ -80,7 +80,7 @@ def _document(blank: Answer, response: Response, endpoint: Endpoint, complete: b
         return blank._replace(
             reply=endpoint.whole(msgspec.json.decode(_utf8(response.body), type=endpoint.Answer))
         )
-    except msgspec.DecodeError as error:
+    except _error.NOT_JSON as error:
         if not complete or not response.body or blank.fault:
             return blank
         told = response.media_type or "no content type"
@@ -103,7 +103,7 @@ def _stream(blank: Answer, body: bytes, endpoint: Endpoint) -> Answer:
         try:
             events.append(decode(_utf8(event.data)))
             ends.append(event.end)
-        except msgspec.DecodeError as reason:
+        except _error.NOT_JSON as reason:
             if event.whole:
                 fault = fault or f"an event is not the JSON expected ({reason}): {_excerpt(event.data[:120])}"
     reply = endpoint.fold(events)

@@ -110,7 +110,7 @@ def _content(reply: Reply | None) -> dict[str, Any]:
     usage = reply.usage or _NO_USAGE
     counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or not reply.brought)
     return {
-        "finish_reason": reply.finish_reason,
+        "finish_reason": outcome.sentence(reply.finish_reason) if reply.finish_reason else None,
         "input_tokens": usage.prompt_tokens,
         "input_tokens_source": None if usage.prompt_tokens is None else "usage",
         "output_tokens": usage.completion_tokens if counted else None,

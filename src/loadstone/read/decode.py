@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from loadstone.endpoints import Endpoint
+from loadstone.endpoints._error import NOT_JSON
 from loadstone.read.answer import STREAM, Answer, understand
 from loadstone.wire.http1 import Response
 
@@ -57,7 +58,7 @@ class Decoder:
             return None
         try:
             events = self._lines(objects.replace(_NEXT, b"\n"))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_JSON:
             return None
         if len(events) != count:
             return None
