@@ -45,7 +45,8 @@ def columns(schema: pl.Schema, start_ns: int) -> list[pl.Expr]:
     for name in (name for name, kind in schema.items() if not kind.is_nested()):
         chosen.append(pl.col(name))
         if name.removesuffix("_ns") in INSTANTS:
-            chosen.append(((pl.col(name) - start_ns) / 1e6).alias(name.removesuffix("_ns") + "_ms"))
+            since_ms = ((pl.col(name) - start_ns) / 1e6).round(6)  # the ns in full, without binary noise
+            chosen.append(since_ms.alias(name.removesuffix("_ns") + "_ms"))
     return chosen
 
 
