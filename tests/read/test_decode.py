@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loadstone.endpoints import chat, completions
 from loadstone.read.answer import understand
-from loadstone.read.decode import Decoder
+from loadstone.read.decode import Reader
 from loadstone.wire.http1 import Response
 
 DONE = b"data: [DONE]\n\n"
@@ -22,11 +22,11 @@ def framed(body, media="text/event-stream", status=200):
 def both(body, endpoint=chat):
     response = framed(body)
     exact = understand(response, endpoint, streaming=True, complete=True)
-    return Decoder(endpoint, streaming=True)(response, complete=True), exact
+    return Reader(endpoint, streaming=True)(response, complete=True), exact
 
 
 def plain(body, **more):
-    return Decoder(chat, streaming=True)._plain(framed(body, **more))
+    return Reader(chat, streaming=True)._plain(framed(body, **more))
 
 
 def event(value):
@@ -124,4 +124,4 @@ def test_both_ways_agree_on_anything(middle, closed):
 def test_both_ways_agree_on_streams(events):
     fast, exact = both(b"".join(map(event, events)) + DONE, completions)
     assert fast == exact
-    assert Decoder(completions, True)._plain(framed(b"".join(map(event, events)) + DONE)) is not None
+    assert Reader(completions, True)._plain(framed(b"".join(map(event, events)) + DONE)) is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from loadstone.read import segments as module
 from loadstone.read.segments import Segments
 
 
@@ -69,6 +70,16 @@ def test_segments_are_read_one_a_call_in_their_order(run, segments):
         if request < 2:
             recorder.next_segment()
     assert [poll(segments) for _ in range(3)] == [([1] * 3, True), ([2] * 3, True), ([3] * 3, False)]
+
+
+def test_a_long_segment_is_read_in_portions(run, segments, monkeypatch):
+    monkeypatch.setattr(module, "READ_ROWS", 2)
+    recorder = run.recorder()
+    recorder.flight(0, [(1, b"x"), (2, b"y")])
+    recorder.next_segment()
+    recorder.start(1)
+    got = [poll(segments) for _ in range(4)]
+    assert got == [([1, 1], True), ([1, 1], True), ([], True), ([2], False)]
 
 
 def test_other_workers_have_their_own(run, segments):

@@ -24,7 +24,7 @@ _NEXT_OBJECT = b"}\n\ndata: {"
 _NEWLINE = 10
 
 
-class Decoder:
+class Reader:
     """Understands the responses of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, streaming: bool) -> None:

@@ -22,7 +22,7 @@ from loadstone.board import Board
 from loadstone.endpoints import Endpoint
 from loadstone.read import columns, tally
 from loadstone.read.columns import Decoded
-from loadstone.read.decode import Decoder as Understand
+from loadstone.read.decode import Reader
 from loadstone.read.faults import Evidence
 from loadstone.read.flights import UNKNOWN_PHASE, Flight, flights, take_ended
 from loadstone.read.segments import ROWS, Rows, Segments
@@ -107,7 +107,7 @@ class Decoder:
         recording = folder / run_folder.RECORDING
         self._workers = [_Worker(recording, number, job.keep == "all") for number in job.workers]
         endpoint: Endpoint = registry.load("endpoints", job.endpoint)  # the contract tests hold it to that
-        self._understand = Understand(endpoint, job.streaming)
+        self._reader = Reader(endpoint, job.streaming)
         self._evidence = Evidence(folder / run_folder.FAULTS)
         self._block = Board(Path(job.board), job.blocks).block(job.block) if job.board else None
         self._known, self._next_part = _earlier_parts(self._parts, job.decoder)
@@ -168,7 +168,7 @@ class Decoder:
     def _decode(self, worker: int, flight: Flight) -> Decoded:
         facts = flight.facts
         response = frame(flight.reads)
-        answer = self._understand(response, complete=facts.end == WireEnd.COMPLETE)
+        answer = self._reader(response, complete=facts.end == WireEnd.COMPLETE)
         phase = None if facts.phase == UNKNOWN_PHASE else self._job.phases[facts.phase]
         row = columns.decoded(flight, answer, response.arrived, phase)
         row.scalars["worker"] = worker

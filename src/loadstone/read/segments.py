@@ -20,6 +20,8 @@ ROWS = np.dtype([*((name, ON_DISK[name]) for name in ON_DISK.names or ()), ("at"
 """Rows with the place of their bytes: `at` in the data file of `segment`."""
 
 Rows = NDArray[np.void]
+READ_ROWS = 1 << 17
+"""Most rows read at once: a server that sends byte by byte fills a segment with millions."""
 
 
 class Segment:
@@ -34,10 +36,10 @@ class Segment:
         self._bytes = 0
 
     def read(self, number: int) -> Rows:
-        """The rows that have come since the last time."""
+        """The rows that have come since the last time, `READ_ROWS` at most."""
         with self.idx.open("rb", buffering=0) as file:
             file.seek(self._rows * ROW.size)
-            packed = file.read()
+            packed = file.read(READ_ROWS * ROW.size)
         raw = np.frombuffer(packed, ON_DISK, len(packed) // ROW.size)
         lengths = np.where(raw["code"] == END, raw["a"], np.where(raw["code"] < FIRST_CODE, raw["code"], 0))
         ends = self._bytes + np.cumsum(lengths)
@@ -70,7 +72,7 @@ class Segments:
         self._reading = -1
 
     def poll(self) -> tuple[Rows, bool]:
-        """The new rows of the segment being read, and whether a later segment waits for the next call.
+        """New rows of the segment being read, and whether more wait for the next call.
 
         Which segments exist is asked first: a segment that has a successor does not grow any more.
         """
@@ -82,6 +84,8 @@ class Segments:
         number, segment = self._reading, self._there[self._reading]
         later = [other for other in found if other > number]
         rows = segment.read(number)
+        if len(rows) == READ_ROWS:
+            return rows, True
         segment.closed = bool(later)
         if later:
             self._open(later[0])
