@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +55,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     with export.replacing(path) as file:
         file.write(b"after")
     assert path.read_text() == "after"
+
+
+def test_looking_at_a_run_costs_neither_numpy_nor_polars() -> None:
+    modules = [f"loadstone.export.{name.replace('-', '_')}" for name in NAMES] + ["loadstone.tui.simple"]
+    program = f"import sys, {', '.join(modules)}; print({{'numpy', 'polars'}} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "set()\n"
