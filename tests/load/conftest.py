@@ -12,10 +12,12 @@ import struct
 import threading
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
+import trustme
 
 from loadstone.board import FIELDS, Board, Field
 from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, TlsJob
@@ -369,12 +371,30 @@ def serve():
         yield start
 
 
+@pytest.fixture(scope="session")
+def authority():
+    """A certificate authority of our own."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusted(authority, tmp_path, monkeypatch):
+    """The server's TLS context; the client believes its authority, as if the system did."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    roots = tmp_path / "roots.pem"
+    authority.cert_pem.write_to_path(roots)
+    monkeypatch.setenv("SSL_CERT_FILE", str(roots))
+    return context
+
+
 @pytest.fixture
 def home(tmp_path):
     """A run folder without a plan."""
-    (tmp_path / "recording").mkdir()
-    (tmp_path / "plan").mkdir()
-    return tmp_path
+    folder = tmp_path / "run"
+    (folder / "recording").mkdir(parents=True)
+    (folder / "plan").mkdir()
+    return folder
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from loadstone.load.job import StopOrder
 from loadstone.recording import WireEnd
 
 MS = 1_000_000
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(10)
 
 COMPLETE, CLOSED, RESET = WireEnd.COMPLETE, WireEnd.CLOSED, WireEnd.RESET
 PROTOCOL, CONNECT, CLIENT, CUT = WireEnd.PROTOCOL, WireEnd.CONNECT, WireEnd.CLIENT, WireEnd.CUT
@@ -281,9 +281,11 @@ def test_a_refused_connection(fly):
 
 
 def test_a_server_too_busy_to_accept(fly):
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
-        with socket.create_connection(listener.getsockname()):
-            flew = fly(serve, address=listener.getsockname(), connect_timeout_ns=50 * MS)
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as listener,
+        socket.create_connection(listener.getsockname()),
+    ):
+        flew = fly(serve, address=listener.getsockname(), connect_timeout_ns=50 * MS)
     (flown,) = flew.flights
     assert (flown.end, flown.facts.connected_ns, flown.sends) == (CONNECT, 0, [])
     assert flown.words == "no connection within 0.05 s"

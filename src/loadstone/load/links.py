@@ -12,6 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from httptools import HttpParserCallbackError
 
@@ -192,18 +193,18 @@ class Links:
 
     # ---- the ends of connections --------------------------------------------------------------------
 
-    def decrypt(self, connection: Connection, tls: Tls, data: bytes, read_ns: int) -> bytes:
+    def decrypt(self, connection: Connection, tls: Tls, data: bytes) -> bytes:
         """The plaintext of what was read; empty when there is none yet, or the connection is gone."""
         try:
             plain = tls.decrypt(data)
             if reply := tls.pending():
                 connection.sock.sendall(reply)
-        except ssl.SSLZeroReturnError:
-            self.closed(connection, read_ns)
-            return b""
         except OSError as error:
             self.broken(connection, error)
             return b""
+        if tls.ended:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RD)  # what is read next is the end, as it is without TLS
         return plain
 
     def complete(self, connection: Connection, flight: Flight, now: int) -> None:

@@ -12,6 +12,8 @@ class Tls:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
+        self.ended = False
+        """The peer has said (close_notify) that nothing follows."""
 
     def handshake(self, received: bytes = b"") -> bool:
         """Goes on with the handshake; True when it is done. Raises `ssl.SSLError`."""
@@ -29,18 +31,15 @@ class Tls:
         return self._outgoing.read()
 
     def decrypt(self, received: bytes) -> bytes:
-        """The plaintext that `received` completes. Raises `ssl.SSLError`, `ssl.SSLZeroReturnError` at the end."""
+        """The plaintext that `received` completes; sets `ended` at the peer's goodbye. Raises `ssl.SSLError`."""
         self._incoming.write(received)
         pieces = []
-        while True:
-            try:
-                pieces.append(self._object.read(65536))
-            except ssl.SSLWantReadError:
-                break
-            except ssl.SSLZeroReturnError:
-                if not pieces:
-                    raise
-                break
+        try:
+            while piece := self._object.read(65536):
+                pieces.append(piece)
+            self.ended = True
+        except ssl.SSLWantReadError:
+            pass
         return b"".join(pieces)
 
     def pending(self) -> bytes:

@@ -119,7 +119,7 @@ class Worker:
                     links.closed(connection, read_ns)
                     continue
                 if connection.tls is not None:
-                    data = links.decrypt(connection, connection.tls, data, read_ns)
+                    data = links.decrypt(connection, connection.tls, data)
                     if not data:
                         continue
                 put_row(pack(flight.serial, len(data), read_ns, ancillary[0][2] if ancillary else _NO_STAMP))
