@@ -134,10 +134,18 @@ def test_tokens_the_server_did_not_count_are_estimated(run, recorder, wire, monk
     recorder.flight(2, [(1, wire.head + wire.token("abc") + wire.finish(usage={"completion_tokens": 0}))])
     recorder.flight(3, [(1, wire.head + wire.token("a"))], wire=WireEnd.RESET)
     recorder.flight(4, [(1, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")])
+    recorder.flight(5, [(1, wire.head + wire.finish())])
     run.decode(tokenizer="any")
     counted = [(row["output_tokens"], row["output_tokens_source"]) for row in rows(run)]
-    assert counted == [(105, "tokenizer"), (5, "usage"), (103, "tokenizer"), (101, "tokenizer"), (None, None)]
-    assert [row["usage_completion_tokens"] for row in rows(run)] == [None, 5, 0, None, None]
+    assert counted == [
+        (105, "tokenizer"),
+        (5, "usage"),
+        (103, "tokenizer"),
+        (101, "tokenizer"),
+        (None, None),
+        (None, None),
+    ]
+    assert [row["usage_completion_tokens"] for row in rows(run)] == [None, 5, 0, None, None, None]
 
 
 def test_without_a_tokenizer_nothing_is_guessed(run, recorder, wire):

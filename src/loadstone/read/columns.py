@@ -30,7 +30,7 @@ _NO_USAGE = Usage()
 class Decoded:
     """One request as a row: `scalars` by column name, and the times of its output events.
 
-    `uncounted` is the text whose tokens the server did not count; None when it did, or when nothing was answered.
+    `uncounted` is the text whose tokens the server did not count; None when it did, or when there was none.
     """
 
     __slots__ = ("arrival_ns", "chunk_tokens", "read_ns", "scalars", "uncounted")
@@ -44,7 +44,7 @@ class Decoded:
         told = reply.tokens_after if reply is not None and len(arrival_ns) else None
         self.chunk_tokens = None if told is None else np.diff(np.array(told, np.int32), prepend=np.int32(0))
         self.uncounted: str | None = None
-        if reply is not None and scalars["output_tokens_source"] is None:
+        if reply is not None and reply.brought and scalars["output_tokens_source"] is None:
             self.uncounted = "".join((*reply.reasoning, *reply.text, *reply.tool_calls))
 
     def estimate(self, tokens: int | None) -> None:
