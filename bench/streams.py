@@ -27,8 +27,12 @@ class Shape(NamedTuple):
 
     @property
     def possible_per_s(self) -> float:
-        """Requests a second that the server can answer with so many streams."""
-        return self.streams / ((TTFT_US + (self.tokens - 1) * STEP_US) / 1e6)
+        """Requests a second between the first and the last completion, when every stream is used all the time.
+
+        The large run is many/streams waves of answers; the first completion comes after the first of them.
+        """
+        wave_s = (TTFT_US + (self.tokens - 1) * STEP_US) / 1e6
+        return (self.many - 1) / ((self.many / self.streams - 1) * wave_s)
 
 
 FULL = Shape(streams=100, tokens=128, few=500, many=2000, wrk_s=10)

@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from loadstone.errors import LoadstoneError, UsageError
-from loadstone.sim.cost import linear
+from loadstone.sim.cost import Cost, linear
 from loadstone.sim.engine import Engine
 from loadstone.sim.http import Refused, Request, RequestReader, response
 from loadstone.sim.openai import Answer, ApiError, Asked
@@ -275,7 +275,7 @@ class Server:
         connection.sock.close()
 
 
-def _cost(options: SimOptions) -> Callable[[int, int], int]:
+def _cost(options: SimOptions) -> Cost:
     return linear(
         round(options.step_ms * 1e6),
         round(options.step_us_per_sequence * 1e3),
