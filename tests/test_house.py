@@ -31,7 +31,7 @@ FLOORS = [
 """From the ground up. A room may import from lower floors and from itself, never from its own floor or above."""
 
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-OPENS_SIM = {"cli", "crew", "sim"}
+OPENS_SIM = {"cli", "crew", "run", "sim"}
 NUMPY = {"read", "metrics", "stats", "checks", "summary"}
 NUMPY_WHEN_ASKED = NUMPY | {"export"}
 

@@ -19,6 +19,7 @@ from loadstone.load.fleet import Fleet
 from loadstone.load.job import Job, TlsJob
 from loadstone.plan.store import BODIES, ROWS
 from loadstone.preflight import Reached
+from loadstone.sim.options import from_url
 from loadstone.wire import request
 
 WORKERS_A_DECODER = 4
@@ -68,13 +69,13 @@ class Crew:
             child.close()
         self.board.close()
         self._board_path.unlink(missing_ok=True)
+        if not any(self._board_path.parent.iterdir()):
+            self._board_path.parent.rmdir()
 
     def engine(self, url: str) -> str | None:
         """Starts the built-in engine when `url` asks for it; its address. Raises `TargetError`, `UsageError`."""
         if not url.startswith(ENGINE):
             return None
-        from loadstone.sim.options import from_url  # only who wants the engine pays for it
-
         options = from_url(url)
         child = self._start("loadstone.sim.server", options)
         line = child.hear_line()

@@ -1,6 +1,7 @@
 """The run folder: where each thing lies, and `run.json`, what the run itself knew.
 
-`run.json`, `plan/`, `parts/` and `config.toml` are all that `loadstone report FOLDER` needs.
+`run.json`, `plan/` and `requests.parquet` are all that `loadstone report FOLDER` needs; of a run that died,
+`recording/` and `parts/` take the place of the table.
 """
 
 from __future__ import annotations

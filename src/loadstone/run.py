@@ -33,6 +33,7 @@ from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
 from loadstone.plan.turn import Turn
 from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, first_model, preflight, reach
+from loadstone.sim.options import from_url
 from loadstone.terminal import wants_color
 from loadstone.tokens import Tokenizer
 from loadstone.tokens.prompts import Prompts
@@ -69,18 +70,22 @@ def run(config: Config, command: str) -> Exit:
 
 
 def settle(config: Config, command: str) -> Setting:
-    """Checks all that can be checked without the server, and claims the run folder. Raises `UsageError`."""
+    """Checks all that can be checked before the load, and claims the run folder.
+
+    Raises `UsageError`; `TargetError` when the server has to name its model and does not.
+    """
     if config.slo.goodput:
         from loadstone.metrics import objectives  # numpy and polars: only when they are needed this early
 
         check_goodput(config, objectives())
-    if not config.endpoint.url.startswith(ENGINE):
-        url.parse(config.endpoint.url)
+    _check_address(config.endpoint.url)
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
     phases = schedule.phases(config.load)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
+    if config.endpoint.model is None:
+        config = _with_model(config)
     home = Path(config.output.folder or default_folder(config, phases[-1], started))
     folder.claim(home, config.output.force)
     config = msgspec.structs.replace(
@@ -93,7 +98,7 @@ def settle(config: Config, command: str) -> Setting:
 
 def default_folder(config: Config, phase: Phase, started: datetime) -> Path:
     """`artifacts/<model>-<endpoint>-<load>-<time>`, with nothing in a name that a path could mean."""
-    model = re.sub(r"[^\w.-]+", "_", config.endpoint.model or "model").strip(".")
+    model = re.sub(r"[^\w.-]+", "_", config.endpoint.model or "").strip(".") or "model"
     load = f"rate{phase.rate:g}" if phase.rate else f"concurrency{phase.slots}"
     return Path("artifacts") / f"{model}-{config.endpoint.type}-{load}-{started:%Y%m%dT%H%M%S.%f}"[:-3]
 
@@ -137,7 +142,6 @@ def _run(setting: Setting) -> None:
         )
         target = url.parse(crew.engine(config.endpoint.url) or config.endpoint.url)
         reached = reach(target, config.endpoint)
-        config = _with_model(config, reached)
         (home / folder.CONFIG).write_text(dump_toml(config))
         found = _preflight(setting, config, reached)
         job = _compose_job(setting, config, found)
@@ -170,8 +174,21 @@ def _workers(config: Config) -> int:
     return min(half, config.load.concurrency or (half if config.load.request_rate else 1), 16)
 
 
-def _with_model(config: Config, reached: Reached) -> Config:
-    model = config.endpoint.model or first_model(reached, config.endpoint)
+def _check_address(address: str) -> None:
+    """Raises `UsageError` when neither a server nor an engine can have this address."""
+    if address.startswith(ENGINE):
+        from_url(address)
+    else:
+        url.parse(address)
+
+
+def _with_model(config: Config) -> Config:
+    """The configuration with the model that the server (or the engine that will be started) has."""
+    address = config.endpoint.url
+    if address.startswith(ENGINE):
+        model = from_url(address).model
+    else:
+        model = first_model(reach(url.parse(address), config.endpoint), config.endpoint)
     return msgspec.structs.replace(config, endpoint=msgspec.structs.replace(config.endpoint, model=model))
 
 

@@ -53,6 +53,8 @@ def build(folder: Path) -> None:
         _write(_tables(folder, phases, decoded, parts), table, _group_rows(phases, decoded))
     for part in parts:
         part.unlink()
+    if parts:
+        (folder / run_folder.PARTS).rmdir()
 
 
 def _decoded(parts: list[Path]) -> _Decoded:
