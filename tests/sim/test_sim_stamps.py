@@ -30,13 +30,18 @@ def ends(stamps: Stamps) -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_the_kernel_dates_what_waits_to_be_read(
     stamps: Stamps, ends: tuple[socket.socket, socket.socket]
 ) -> None:
+    """Not from the first packet on: the kernel switches its stamps on a moment after it is first asked."""
     client, server = ends
-    before_ns = time.monotonic_ns()
-    client.sendall(b"x")
-    time.sleep(0.02)
-    found = stamps.receive(server)
-    assert found.data == b"x"
-    assert before_ns - 1_000_000 < found.received_ns < found.read_ns - 10_000_000
+    for _ in range(100):
+        before_ns = time.monotonic_ns()
+        client.sendall(b"x")
+        time.sleep(0.02)
+        found = stamps.receive(server)
+        assert found.data == b"x"
+        assert before_ns - 1_000_000 < found.received_ns <= found.read_ns
+        if found.received_ns < found.read_ns - 10_000_000:
+            return
+    pytest.fail("no packet of 100 was dated before it was read")
 
 
 def test_without_stamps_the_time_of_reading_counts(

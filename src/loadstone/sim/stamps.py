@@ -37,7 +37,10 @@ class Stamps:
         self._offset = sample_offset()
 
     def ask(self, listener: socket.socket) -> None:
-        """Has the kernel date what comes in on the connections that `listener` accepts from now on."""
+        """Has the kernel date what comes in on the connections that `listener` accepts from now on.
+
+        When nobody on the machine had asked before, it begins a few ms later; until then it dates by the read.
+        """
         if self._on:
             listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
