@@ -59,4 +59,5 @@ class Stamps:
         if read_ns - self._offset.mono_ns > _OFFSET_AGE_NS:
             self._offset = sample_offset()
         seconds, nanoseconds = _TIMESPEC.unpack(stamp)
-        return int(seconds * 1_000_000_000 + nanoseconds) - self._offset.offset_ns
+        stamp_ns = int(seconds * 1_000_000_000 + nanoseconds) - self._offset.offset_ns
+        return min(stamp_ns, read_ns)  # the offset is known to within its sampling only
