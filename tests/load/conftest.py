@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import pytest
 import trustme
 
 from loadstone.board import FIELDS, Board, Field
+from loadstone.load import worker
 from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, TlsJob
 from loadstone.load.worker import Worker
 from loadstone.plan.store import ROW as PLAN_ROW
@@ -207,17 +209,17 @@ class Flown:
         return b"".join(read.data for read in self.reads)
 
 
-def read_recording(folder):
+def _read_recording(folder):
     """All flights of a folder's recording by (worker, serial), and the clock samples."""
     flights, clocks = {}, []
     for index in sorted(folder.glob("*.idx")):
         data, at = index.with_suffix(".dat").read_bytes(), 0
-        worker = index.name[:3]
+        process = index.name[:3]
         for serial, code, at_ns, rest in ROW.iter_unpack(index.read_bytes()):
             if code == CLOCK:
                 clocks.append((at_ns, PAIR.unpack(rest)[0]))
                 continue
-            flown = flights.setdefault((worker, serial), Flown(serial))
+            flown = flights.setdefault((process, serial), Flown(serial))
             flown.codes.append(code)
             if code == START:
                 flown.request, flown.due_ns = PAIR.unpack(rest)
@@ -244,7 +246,7 @@ def read_recording(folder):
 
 def flights_of(folder):
     """The flights of a recording, in the order of their requests, after a look at what holds for every recording."""
-    flights, clocks = read_recording(folder)
+    flights, clocks = _read_recording(folder)
     for flown in flights.values():
         facts = flown.facts
         assert flown.ends == 1
@@ -314,21 +316,21 @@ class Overheard(Worker):
             os.close(fd)
 
 
-def phase(requests, slots=1, first_row=0, number=0, **changes):
+def _phase(requests, slots=1, first_row=0, number=0, **changes):
     order = PhaseOrder(
         number=number, first_row=first_row, rows=requests, start_ns=0, stop_ns=None, cut_ns=None, slots=slots
     )
     return msgspec.structs.replace(order, **changes)
 
 
-def write_plan(folder, rows, body=b"{}"):
+def _write_plan(folder, rows, body=b"{}"):
     """Rows given by their due times."""
     writer = Writer(folder)
     writer.append(Draft(due, body, -1, -1, i, 0, 0) for i, due in enumerate(rows))
     writer.close()
 
 
-def job_for(home, address, *, family=socket.AF_INET, tls=None, rows_fd=-1, blocks=1, **changes):
+def _job_for(home, address, *, family=socket.AF_INET, tls=None, rows_fd=-1, blocks=1, **changes):
     target = url.parse("host:1")
     job = Job(
         worker=0,
@@ -389,33 +391,55 @@ def trusted(authority, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def home(tmp_path):
-    """A run folder without a plan."""
-    folder = tmp_path / "run"
-    (folder / "recording").mkdir(parents=True)
-    (folder / "plan").mkdir()
-    return folder
+def write_plan():
+    return _write_plan
 
 
 @pytest.fixture
-def fly(home, serve):
+def job_for():
+    return _job_for
+
+
+@pytest.fixture
+def read_recording():
+    return _read_recording
+
+
+@pytest.fixture
+def new_home(tmp_path):
+    """Run folders, empty but for what a worker expects to be there."""
+    numbers = count()
+
+    def make():
+        home = tmp_path / f"run{next(numbers)}"
+        (home / "recording").mkdir(parents=True)
+        (home / "plan").mkdir()
+        return home
+
+    return make
+
+
+@pytest.fixture
+def fly(new_home, serve, monkeypatch):
     """Runs a worker against scripts: `fly(script, ..., requests=3, slots=2, timeout_ns=...)`.
 
     A script may give orders too, through `fly.worker.tell`. `due` are the rows' due times; without them the
     loop is closed.
     """
+    monkeypatch.setattr(worker, "TICK_NS", 2 * MS)  # ends are noticed sooner, and tests take less time
 
     def run(*scripts, requests=1, slots=1, due=None, body=b"{}", orders=None, address=None, context=None,
             family=socket.AF_INET, **changes):  # fmt: skip
+        home = new_home()
         server = serve(*scripts, family=family, context=context)
-        write_plan(home / "plan", due or [-1] * requests, body)
+        _write_plan(home / "plan", due or [-1] * requests, body)
         Board(home / "board", 1, create=True).close()
         rows_fd = os.open(home / "plan" / ROWS, os.O_RDONLY)
         if context:
             changes.setdefault("tls", TlsJob(server_name="localhost", verify=True))
         changes.setdefault("portable", run.portable)
-        job = job_for(home, address or server.address, family=family, rows_fd=rows_fd, **changes)
-        run.worker = Overheard(job, orders or [phase(len(due) if due else requests, slots)])
+        job = _job_for(home, address or server.address, family=family, rows_fd=rows_fd, **changes)
+        run.worker = Overheard(job, orders or [_phase(len(due) if due else requests, slots)])
         try:
             run.worker.run()
         finally:
@@ -434,6 +458,6 @@ def fly(home, serve):
         assert len(fields) == FIELDS
         return Flew(flights, done, fields, server, home)
 
-    run.phase = phase
+    run.phase = _phase
     run.portable = False
     return run

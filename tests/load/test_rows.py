@@ -121,7 +121,7 @@ def test_a_row_that_is_not_composed_yet_is_starvation(plan, opened):
 def test_dealt_rows_are_a_partition(plan, workers):
     path = plan(20)
     dealt = [requests(Dealt(path, order(4, 15), worker, workers)) for worker in range(workers)]
-    assert sorted(sum(dealt, [])) == list(range(4, 19))
+    assert sorted(row for rows in dealt for row in rows) == list(range(4, 19))
     assert dealt[0] == list(range(4, 19, workers))
 
 
