@@ -37,7 +37,19 @@ def test_an_ipv6_address_is_bracketed_in_the_host_header() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ftp://host", "http://", "host:99999", "host:abc", "host:0", "user:pw@host", "a b:80"]
+    "text",
+    [
+        "",
+        "ftp://host",
+        "http://",
+        "host:99999",
+        "host:abc",
+        "host:0",
+        "user:pw@host",
+        "a b:80",
+        "[::1",
+        "http://[zz]:80",
+    ],
 )
 def test_what_is_not_an_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="endpoint.url"):

@@ -40,7 +40,12 @@ def parse(url: str) -> Target:
     A full endpoint address (`.../v1/chat/completions`) is cut back to its base. Raises `UsageError`.
     """
     text = url.strip()
-    parts = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+    except ValueError as error:
+        raise UsageError(
+            f"endpoint.url: {error}; give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX."
+        ) from None
     if parts.scheme not in ("http", "https"):
         raise UsageError(f"endpoint.url = {url!r}: scheme {parts.scheme!r} is not http or https.")
     if parts.username is not None:
