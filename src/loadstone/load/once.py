@@ -41,7 +41,11 @@ def connect(
     """A connected socket and the address that answered, the first of `addresses` that does. Raises `OSError`."""
     last: OSError = OSError("the name has no address")
     for family, address in addresses:
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            last = error
+            continue
         sock.settimeout(timeout_s)
         try:
             sock.connect(address)
@@ -77,6 +81,6 @@ def exchange(sock: socket.socket, request: bytes, timeout_s: float) -> Exchange:
         size += len(data)
         try:
             framing.parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             break
     return Exchange(b"".join(pieces), framing.done, time.monotonic_ns() - started)
