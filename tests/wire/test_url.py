@@ -52,7 +52,7 @@ def test_an_ipv6_address_is_bracketed_in_the_host_header() -> None:
     ],
 )
 def test_what_is_not_an_address_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="endpoint.url"):
+    with pytest.raises(UsageError, match=r"endpoint\.url"):
         url.parse(text)
 
 
