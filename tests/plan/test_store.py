@@ -88,17 +88,18 @@ def test_a_torn_last_row_is_left_out(tmp_path, torn):
 
 def test_a_body_is_on_disk_before_its_row(tmp_path, monkeypatch):
     writer = Writer(tmp_path)
-    order = []
+    seen = []
     write = os.write
-    monkeypatch.setattr(
-        store.os,
-        "write",
-        lambda fd, data: order.append(os.readlink(f"/proc/self/fd/{fd}")) or write(fd, data),
-    )
+
+    def watched(fd, data):
+        seen.append(tuple((tmp_path / name).stat().st_size for name in (BODIES, ROWS)))
+        return write(fd, data)
+
+    monkeypatch.setattr(store.os, "write", watched)
     writer.append([draft(), draft()])
     monkeypatch.undo()
     writer.close()
-    assert [os.path.basename(path) for path in order] == [BODIES, ROWS]  # noqa: PTH119
+    assert seen == [(0, 0), (4, 0)]
 
 
 def test_a_short_write_is_finished(tmp_path, monkeypatch):
