@@ -1,0 +1,129 @@
+"""Children that are spoken to in lines. They are small modules of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import msgspec
+import pytest
+
+from loadstone.child import Child
+
+pytestmark = pytest.mark.timeout(20)
+
+
+@pytest.fixture
+def child(tmp_path):
+    """Starts a module made of `code`; it is ended with the test."""
+    started = []
+
+    def start(code, name="spoken_to", **how):
+        (tmp_path / f"{name}.py").write_text("import os, sys, time\n" + code)
+        how["env"] = {"PYTHONPATH": str(tmp_path), **how.get("env", {})}
+        started.append(Child(name, tmp_path / "log", **how))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.close()
+
+
+ECHO = "for line in sys.stdin: print(line, end='', flush=True)"
+
+
+def test_messages_go_both_ways(child):
+    one = child(ECHO)
+    message = {"text": "ünï\n", "n": 1}
+    one.tell(message)
+    assert msgspec.json.decode(one.hear_line()) == message
+    assert one.close() == 0
+
+
+def test_a_large_message_goes_through_a_full_pipe(child):
+    one = child("print(len(sys.stdin.readline()), flush=True)")
+    one.tell("x" * 1_000_000)
+    assert one.hear_line() == b"1000003"
+
+
+def test_several_lines_in_one_read_and_one_line_in_several(child):
+    one = child("sys.stdout.write('a\\nb\\nc'); sys.stdout.flush(); sys.stdin.readline(); print('d')")
+    lines = []
+    while len(lines) < 2:
+        lines += one.hear()
+    one.tell(1)
+    while not one.ended:
+        lines += one.hear()
+    assert lines == [b"a", b"b", b"cd"]
+
+
+def test_a_child_that_ends_without_a_word(child):
+    one = child("sys.exit(3)")
+    assert one.hear_line() is None
+    assert one.ended
+    one.tell("nobody hears this")
+    assert one.close() == 3
+
+
+def test_errors_go_to_the_log(child, tmp_path):
+    (tmp_path / "log").write_text("before\n")
+    one = child("sys.exit('what went wrong')")
+    assert one.close() == 1
+    assert (tmp_path / "log").read_text() == "before\nwhat went wrong\n"
+
+
+def test_a_child_whose_stdin_ends_is_waited_for(child):
+    one = child("sys.stdin.read(); sys.exit(4)")
+    assert one.close() == 4
+
+
+def test_a_child_that_does_not_end_is_killed(child):
+    one = child("print(1, flush=True); time.sleep(1000)")
+    one.hear_line()
+    assert one.close(wait_s=0.05) == -signal.SIGKILL
+
+
+def test_killing(child):
+    one = child("print(1, flush=True); time.sleep(1000)")
+    one.hear_line()
+    one.kill()
+    assert one.hear_line() is None
+    assert one.close() == -signal.SIGKILL
+    one.kill()
+
+
+def test_the_terminals_signals_do_not_reach_it(child):
+    one = child("print(os.getsid(0), flush=True); time.sleep(1000)")
+    assert int(one.hear_line()) == one.pid != os.getsid(0)
+
+
+def test_descriptors_and_environment_are_handed_on(child, monkeypatch):
+    monkeypatch.setenv("OF_THE_PARENT", "kept")
+    read, write = os.pipe()
+    one = child(
+        f"os.write({write}, b'hello'); print(os.environ['OF_THE_PARENT'], os.environ['OWN'], flush=True)",
+        pass_fds=[write],
+        env={"OWN": "value"},
+    )
+    assert one.hear_line() == b"kept value"
+    assert os.read(read, 10) == b"hello"
+    os.close(read)
+    os.close(write)
+
+
+def test_a_file_in_the_working_directory_does_not_hide_an_import(child, tmp_path, monkeypatch):
+    where = tmp_path / "cwd"
+    where.mkdir()
+    (where / "json.py").write_text("raise SystemExit('the wrong json')")
+    monkeypatch.chdir(where)
+    assert child("import json; print('right', flush=True)").hear_line() == b"right"
+
+
+def test_a_child_notices_that_its_parent_is_gone(child):
+    one = child("print(1, flush=True); sys.stdin.read(); open('/dev/null')")
+    one.hear_line()
+    started = time.monotonic()
+    assert one.close(wait_s=10) == 0
+    assert time.monotonic() - started < 9

@@ -1,0 +1,111 @@
+"""Who may have a run folder, and what is left of an earlier run in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loadstone import folder
+from loadstone.errors import UsageError
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """The folder of an earlier run, with something of the user's own in it."""
+    home = tmp_path / "run"
+    for name in (folder.PLAN, folder.RECORDING, folder.PARTS, folder.FAULTS):
+        (home / name).mkdir(parents=True)
+        (home / name / "inside").touch()
+    for name in (folder.CONFIG, folder.RUN, folder.REQUESTS, folder.LOG, folder.REPORT, "notes.md"):
+        (home / name).write_text("x")
+    return home
+
+
+def names(home):
+    return sorted(path.name for path in home.iterdir())
+
+
+def test_a_new_folder_is_made_with_its_parents(tmp_path):
+    folder.claim(tmp_path / "a" / "b", force=False)
+    assert names(tmp_path / "a" / "b") == []
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_an_empty_folder_is_taken(tmp_path, force):
+    folder.claim(tmp_path, force)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("mark", [folder.CONFIG, folder.RUN])
+def test_an_earlier_run_is_kept_without_force(tmp_path, mark):
+    (tmp_path / mark).touch()
+    with pytest.raises(UsageError, match="holds a run already; --force replaces it"):
+        folder.claim(tmp_path, force=False)
+    assert names(tmp_path) == [mark]
+
+
+def test_with_force_what_is_ours_goes_and_what_is_not_stays(earlier):
+    folder.claim(earlier, force=True)
+    assert names(earlier) == ["notes.md"]
+
+
+def test_a_link_is_removed_and_not_what_it_points_to(earlier, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    (earlier / "linked").mkdir()
+    os.rename(earlier / folder.PARTS, tmp_path / "moved")  # noqa: PTH104
+    (earlier / folder.PARTS).symlink_to(elsewhere)
+    folder.claim(earlier, force=True)
+    assert names(elsewhere) == ["kept"]
+    assert folder.PARTS not in names(earlier)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_no_run_is_never_touched(tmp_path, force):
+    (tmp_path / "thesis.tex").touch()
+    (tmp_path / folder.PLAN).mkdir()
+    with pytest.raises(UsageError, match="is not empty and holds no run"):
+        folder.claim(tmp_path, force)
+    assert names(tmp_path) == [folder.PLAN, "thesis.tex"]
+
+
+def test_a_file_in_the_way(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match=r"output\.folder = .*--artifact-dir"):
+            folder.claim(path, force=False)
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    def touch(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "touch", touch)  # root, as which tests may run, could write anywhere
+    with pytest.raises(UsageError, match=r"Permission denied\. Choose another one with --artifact-dir"):
+        folder.claim(tmp_path, force=False)
+
+
+def test_a_run_log_is_read_as_it_was_written(tmp_path, run_log):
+    log = run_log(streaming=True, notices=["a"])
+    folder.write_run(tmp_path, log)
+    assert msgspec.json.encode(folder.read_run(tmp_path)) == msgspec.json.encode(log)
+    assert names(tmp_path) == [folder.RUN]
+
+
+def test_a_run_log_that_cannot_be_written_leaves_the_old_one(tmp_path, run_log):
+    folder.write_run(tmp_path, run_log(id="old"))
+    with pytest.raises(TypeError):
+        folder.write_run(tmp_path, run_log(id="new", environment={"odd": object()}))
+    assert folder.read_run(tmp_path).id == "old"
+
+
+def test_no_run_log(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        folder.read_run(tmp_path)
+    (tmp_path / folder.RUN).write_text('{"id": 1}')
+    with pytest.raises(msgspec.ValidationError):
+        folder.read_run(tmp_path)

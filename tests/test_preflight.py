@@ -1,0 +1,316 @@
+"""One small request before the run, against servers of many kinds."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import suppress
+
+import msgspec
+import pytest
+import trustme
+
+from loadstone import preflight as module
+from loadstone.config import EndpointConfig
+from loadstone.endpoints import Ask
+from loadstone.errors import TargetError
+from loadstone.plan.turn import Turn
+from loadstone.preflight import first_model, preflight, reach
+from loadstone.wire import url
+
+pytestmark = pytest.mark.timeout(20)
+PATH = "/v1/chat/completions"
+TURN = Turn(text="a b c", max_tokens=1, isl_tokens=3)
+REPLY = {
+    "choices": [{"message": {"content": "x"}, "finish_reason": "length"}],
+    "usage": {"prompt_tokens": 12},
+}
+STREAM = (
+    b'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"length"}]}\n\n'
+    b'data: {"choices":[],"usage":{"prompt_tokens":12}}\n\n'
+    b"data: [DONE]\n\n"
+)
+
+
+def message(body, status="200 OK", headers="", media="application/json"):
+    body = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
+    return head.encode() + body
+
+
+class Server:
+    """Answers each path with given bytes and closes; a path that is not given gets a 404."""
+
+    def __init__(self, answers, context=None):
+        self.requests = []
+        self._answers = answers
+        self._context = context
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            sock.settimeout(2)
+            with sock, suppress(OSError):
+                if self._context is None:
+                    self._answer(sock)
+                else:
+                    with self._context.wrap_socket(sock, server_side=True) as peer:
+                        self._answer(peer)
+
+    def _answer(self, peer):
+        received = b""
+        while b"\r\n\r\n" not in received:
+            data = peer.recv(65536)
+            if not data:
+                return
+            received += data
+        head, _, body = received.partition(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        while len(body) < length:
+            body += peer.recv(65536)
+        path = head.split(b" ")[1].decode()
+        self.requests.append((head.decode(), body))
+        peer.sendall(self._answers.get(path, message(b"not here", "404 Not Found")))
+
+    def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(5)
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(answers, **how):
+        started.append(Server(answers, **how))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
+
+
+@pytest.fixture
+def asked(serve):
+    """The preflight with a server that answers `answer`; `asked.server` is it."""
+
+    def run(answer, ask=None, others=None, api_key=None):
+        asked.server = serve({PATH: answer, **(others or {})})
+        endpoint = EndpointConfig(timeout_s=0.5, connect_timeout_s=2.0, api_key=api_key)
+        reached = reach(url.parse(f"localhost:{asked.server.port}"), endpoint)
+        return preflight(reached, endpoint, ask or Ask(model="m"), PATH, TURN, "preflight-1")
+
+    asked = run
+    return run
+
+
+def test_what_it_learns(asked):
+    found = asked(message(REPLY, headers="Server: vLLM/1\r\nX-Powered-By: cats\r\nDate: now\r\n"))
+    assert found.log.request_id == "preflight-1"
+    assert (found.log.http_status, found.log.content_tokens, found.log.prompt_tokens) == (200, 3, 12)
+    assert 0 < found.log.latency_ms < 20_000
+    assert found.server == {"server": "vLLM/1", "x-powered-by": "cats"}
+
+
+def test_what_it_sends(asked):
+    asked(message(REPLY), Ask(model="m", extra={"min_tokens": 128, "ignore_eos": True}), api_key="k")
+    posts = [(head, body) for head, body in asked.server.requests if head.startswith("POST")]
+    ((head, body),) = posts
+    assert head.startswith(f"POST {PATH} HTTP/1.1\r\n")
+    assert "X-Request-ID: preflight-1\r\n" in head
+    assert "Authorization: Bearer k" in head
+    sent = msgspec.json.decode(body)
+    assert (sent["max_completion_tokens"], sent["min_tokens"], sent["ignore_eos"]) == (1, 1, True)
+    assert sent["messages"] == [{"role": "user", "content": "a b c"}]
+
+
+@pytest.mark.parametrize("extra", ["max_tokens", "max_completion_tokens", "max_new_tokens"])
+def test_a_limit_of_the_users_is_cut_to_one_token_too(asked, extra):
+    asked(message(REPLY), Ask(model="m", extra={extra: 4_000}))
+    assert msgspec.json.decode(asked.server.requests[0][1])[extra] == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        message(STREAM, media="text/event-stream"),
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + STREAM,
+        b"HTTP/1.1 100 Continue\r\n\r\n" + message(STREAM, media="text/event-stream"),
+    ],
+    ids=["length", "until close", "interim"],
+)
+def test_a_stream(asked, answer):
+    assert asked(answer, Ask(model="m", streaming=True)).log.prompt_tokens == 12
+
+
+def test_a_document_that_the_close_ends(asked):
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + msgspec.json.encode(REPLY)
+    assert asked(answer).log.prompt_tokens == 12
+
+
+def test_a_server_without_usage(asked):
+    assert asked(message({"choices": REPLY["choices"]})).log.prompt_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            message({"error": {"message": "Incorrect API key"}}, "401 Unauthorized"),
+            ["401", "Incorrect API key", "--api-key"],
+        ),
+        (
+            message({"error": {"message": "no model `m`"}}, "404 Not Found"),
+            ["404", "no model `m`", "--model"],
+        ),
+        (
+            message(b"<html>Method Not Allowed</html>", "405 No", media="text/html"),
+            ["405", "Method Not Allowed", "--url"],
+        ),
+        (message({"error": {"message": "oom"}}, "500 Oops"), ["500", "oom"]),
+        (message(b"hello, I am nginx", media="text/html"), ["text/html"]),
+        (message({"error": "overloaded"}), ["overloaded"]),
+        (b"SSH-2.0-OpenSSH\r\n", ["HTTP"]),
+        (b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", ["101"]),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", []),
+        (b"", ["closed the connection without an answer"]),
+    ],
+    ids=["key", "model", "method", "failure", "page", "in band", "ssh", "upgrade", "torn", "nothing"],
+)
+def test_a_refusal_is_told_in_the_servers_own_words(asked, answer, words):
+    with pytest.raises(TargetError) as error:
+        asked(answer)
+    told = str(error.value)
+    assert told.startswith(f"http://localhost:{asked.server.port}")
+    assert [word for word in words if word not in told] == []
+    assert "\n" not in told
+    assert len([head for head, _ in asked.server.requests if head.startswith("POST")]) == 1
+
+
+def test_terminal_codes_in_an_answer_are_not_passed_on(asked):
+    with pytest.raises(TargetError) as error:
+        asked(message({"error": {"message": "\x1b[2J\x07gone"}}, "500 Oops"))
+    assert "gone" in str(error.value)
+    assert "\x1b" not in str(error.value)
+
+
+def test_a_server_that_says_nothing(serve):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        endpoint = EndpointConfig(timeout_s=0.05)
+        reached = reach(url.parse(f"127.0.0.1:{listener.getsockname()[1]}"), endpoint)
+        with pytest.raises(TargetError, match=r"no answer within 0\.05 s|timed out"):
+            preflight(reached, endpoint, Ask(model="m"), PATH, TURN, "p")
+
+
+def test_the_server_describes_itself(asked):
+    found = asked(
+        message(REPLY),
+        others={"/version": message({"version": "0.9"}), "/get_server_info": message(b"not json")},
+        api_key="k",
+    )
+    assert found.server == {"/version": {"version": "0.9"}}
+    gets = [head for head, _ in asked.server.requests if head.startswith("GET")]
+    assert [head.split(" ")[1] for head in gets] == ["/version", "/get_server_info"]
+    assert all("Bearer k" in head for head in gets)
+
+
+# ---- reaching ---------------------------------------------------------------------------------------
+
+
+def test_a_name_is_reached_at_the_address_that_answers(serve):
+    server = serve({})
+    reached = reach(url.parse(f"localhost:{server.port}"), EndpointConfig())
+    assert (reached.family, reached.address) == (socket.AF_INET, ("127.0.0.1", server.port))
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(
+        TargetError, match=rf"cannot connect to http://127\.0\.0\.1:{port}: Connection refused"
+    ):
+        reach(url.parse(f"127.0.0.1:{port}"), EndpointConfig())
+
+
+def test_a_name_that_does_not_exist(monkeypatch):
+    def getaddrinfo(*_, **__):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with pytest.raises(
+        TargetError, match=r"cannot connect to http://nowhere\.invalid.*Name or service not known"
+    ):
+        reach(url.parse("nowhere.invalid"), EndpointConfig())
+
+
+@pytest.fixture
+def trusted(tmp_path, monkeypatch):
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "roots.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "roots.pem"))
+    return context
+
+
+def test_over_tls(serve, trusted):
+    server = serve({PATH: message(REPLY)}, context=trusted)
+    endpoint = EndpointConfig()
+    reached = reach(url.parse(f"https://localhost:{server.port}"), endpoint)
+    assert preflight(reached, endpoint, Ask(model="m"), PATH, TURN, "p").log.http_status == 200
+
+
+def test_a_certificate_of_nobody_we_know(serve, trusted, monkeypatch):
+    monkeypatch.delenv("SSL_CERT_FILE")
+    server = serve({}, context=trusted)
+    target = url.parse(f"https://localhost:{server.port}")
+    with pytest.raises(TargetError, match=r"TLS: .*--insecure"):
+        reach(target, EndpointConfig())
+    assert reach(target, EndpointConfig(insecure=True)).target == target
+
+
+def test_tls_to_a_port_that_speaks_none(serve):
+    server = serve({})
+    with pytest.raises(TargetError, match=r"https://localhost:\d+"):
+        reach(url.parse(f"https://localhost:{server.port}"), EndpointConfig(connect_timeout_s=0.3))
+
+
+# ---- the model's name ----------------------------------------------------------------------------------
+
+
+def test_the_first_model_of_the_list(serve):
+    endpoint = EndpointConfig()
+    server = serve({"/v1/models": message({"data": [{"id": "one"}, {"id": "two"}]})})
+    assert first_model(reach(url.parse(f"localhost:{server.port}"), endpoint), endpoint) == "one"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        message({"data": []}),
+        message([1]),
+        message({"data": [{"id": 7}]}),
+        message(b"?"),
+        message({}, "404 No"),
+    ],
+)
+def test_a_server_that_lists_no_models(serve, answer):
+    endpoint = EndpointConfig()
+    server = serve({"/v1/models": answer})
+    with pytest.raises(
+        TargetError, match=r"does not list its models at /v1/models\. Name the model with --model"
+    ):
+        first_model(reach(url.parse(f"localhost:{server.port}"), endpoint), endpoint)
+
+
+def test_questions_on_the_side_do_not_wait_long():
+    assert module.ASIDE_TIMEOUT_S <= 2
