@@ -25,6 +25,11 @@ LARGE_READ_BYTES = 65536
 _CARRY_BYTES = 65536
 _MARK_BYTES = 64
 _BLANK = b"\r\n\r\n"
+EVENT_AND_CHUNK_END = (b"}\n\n\r\n", b"}\r\n\r\n\r\n")
+"""How a read ends that ends with a whole event in a whole chunk. A chunked message never ends so."""
+MOST_UNFED = 64
+"""Reads whose framing may wait: they are kept in memory until then."""
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:[^\r]*chunked", re.IGNORECASE)
 _LENGTH_TOLD = re.compile(rb"\r\n(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE)
 
 
@@ -46,6 +51,8 @@ class Connection:
         "sock",
         "state",
         "tls",
+        "under_way",
+        "unfed",
         "want",
     )  # fmt: skip
 
@@ -67,6 +74,8 @@ class Connection:
         self.keeps_alive = False
         self.opening = b""
         self.read_ns = 0
+        self.under_way = False
+        self.unfed: list[bytes] = []
 
     def renew(self, flight: Flight) -> None:
         """Takes a new flight on a kept-alive connection."""
@@ -74,6 +83,9 @@ class Connection:
         self.reused = True
         self.complete = False
         self.opening = b""
+
+    def get_under_way(self) -> None:
+        """The first output has come. Whether the message is whole must be known at every read all the same."""
 
     def release(self) -> None:
         """Breaks the cycle of framer and connection, since nobody collects cycles in a worker."""
@@ -104,9 +116,14 @@ class Connection:
 
 
 class Streaming(Connection):
-    """A connection that watches for the first output and for the end mark of a stream."""
+    """A connection that watches for the first output and for the end mark of a stream.
 
-    __slots__ = ("begun", "carry", "ended")
+    The framer appends pieces of the body to a list, which costs no Python call, and the endpoint is asked about all of
+    them after each feed. Once the output of a chunked stream has begun, the connection is `under_way`: a read that ends
+    with a whole event cannot be the last one, so its framing waits in `unfed` until a read might be.
+    """
+
+    __slots__ = ("begun", "carry", "ended", "on_body", "pieces")
 
     def __init__(
         self,
@@ -116,21 +133,39 @@ class Streaming(Connection):
         begun: Callable[[bytes], bool],
         ended: Callable[[bytes], bool],
     ) -> None:
+        self.pieces: list[bytes] = []
+        self.on_body = self.pieces.append
         super().__init__(sock, flight, tls)
         self.begun = begun
         self.ended = ended
         self.carry = b""
+        self.feed = self._feed
 
     def renew(self, flight: Flight) -> None:
         """Takes a new flight on a kept-alive connection."""
         super().renew(flight)
         self.carry = b""
+        self.under_way = False
 
-    def on_body(self, body: bytes) -> None:
+    def get_under_way(self) -> None:
+        """The first output has come: framing can wait from now on, if chunks tell where the message ends."""
+        self.under_way = _CHUNKED.search(self.opening) is not None
+
+    def _feed(self, data: bytes) -> None:
+        """Gives the framer what it has not seen yet, and looks at the body that this brought."""
+        if self.unfed:
+            self.unfed.append(data)
+            data = b"".join(self.unfed)
+            self.unfed.clear()
+        try:
+            self.parser.feed_data(data)
+        finally:
+            if self.pieces and self.flight is not None:
+                self._look(b"".join(self.pieces), self.flight)
+            self.pieces.clear()
+
+    def _look(self, body: bytes, flight: Flight) -> None:
         """Asks the endpoint about a piece of the body, together with the unfinished line before it."""
-        flight = self.flight
-        if flight is None:
-            return
         if self.carry:
             body = self.carry + body
         if not flight.begun_ns and self.begun(body):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from httptools import HttpParserCallbackError
+from httptools import HttpParserError, HttpParserUpgrade
 
 from loadstone.load import sockets
 from loadstone.load.connection import (
@@ -219,12 +219,15 @@ class Links:
         self._ended(flight, WireEnd.COMPLETE, now, "")
 
     def unframed(self, connection: Connection, flight: Flight, now: int, error: Exception) -> None:
-        """The framer refused what came: after a complete message that is only a reason to close."""
+        """The framer refused what came, or our own look at it failed.
+
+        After a complete message the former is only a reason to close.
+        """
         end, message = WireEnd.PROTOCOL, str(error) or type(error).__name__
-        if connection.complete:
+        if not isinstance(error, HttpParserError | HttpParserUpgrade):
+            end, message = WireEnd.CLIENT, repr(error)
+        elif connection.complete:
             end, message = WireEnd.COMPLETE, ""
-        elif isinstance(error, HttpParserCallbackError):
-            end, message = WireEnd.CLIENT, f"{message}: {error.__cause__!r}"
         self.drop(connection)
         self._ended(flight, end, now, message)
 

@@ -17,7 +17,6 @@ import sys
 import time
 from pathlib import Path
 
-import httptools
 import msgspec
 
 from loadstone import registry
@@ -25,7 +24,13 @@ from loadstone.board import BUCKETS, FIELDS, Board, Field, Histogram, bucket
 from loadstone.clock import sample_offset
 from loadstone.folder import PLAN, RECORDING
 from loadstone.load import sockets, timer
-from loadstone.load.connection import LARGE_READ_BYTES, READING, Connection
+from loadstone.load.connection import (
+    EVENT_AND_CHUNK_END,
+    LARGE_READ_BYTES,
+    MOST_UNFED,
+    READING,
+    Connection,
+)
 from loadstone.load.flight import Flight
 from loadstone.load.job import Job, Order, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Word
 from loadstone.load.limits import Limit
@@ -124,6 +129,11 @@ class Worker:
                         continue
                 put_row(pack(flight.serial, len(data), read_ns, ancillary[0][2] if ancillary else _NO_STAMP))
                 put_data(data)
+                if connection.under_way and data.endswith(EVENT_AND_CHUNK_END):
+                    unfed = connection.unfed
+                    if len(unfed) < MOST_UNFED:
+                        unfed.append(data)
+                        continue
                 connection.read_ns = read_ns
                 if flight.status < 200:
                     flight.received = True
@@ -132,11 +142,12 @@ class Worker:
                         connection.want = LARGE_READ_BYTES
                 try:
                     connection.feed(data)
-                except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+                except Exception as error:  # the framer's, or a defect of an endpoint's predicate
                     links.unframed(connection, flight, read_ns, error)
                     continue
                 if fd in waiting and flight.begun_ns:
                     self._begun(fd, flight)
+                    connection.get_under_way()
                 if connection.complete:
                     links.complete(connection, flight, read_ns)
                     self._launch(read_ns)
