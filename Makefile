@@ -3,16 +3,18 @@ PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+LLAMA := .venv-llama
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 INPUTS := pyproject.toml constraints.txt
 export BENCH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs venv constraints
+.PHONY: help demo test real check bench docs venv constraints
 
 help:
 	@echo 'make demo         install into .venv, benchmark the built-in engine, show the summary'
-	@echo 'make test         the whole test suite'
+	@echo 'make test         the whole test suite, but for the tests against real servers'
+	@echo 'make real         those: llama.cpp with a tiny model, in a venv of its own (100 MB)'
 	@echo 'make check        formatting, lint, types'
 	@echo 'make bench        measure loadstone itself against its bars (BENCH=smoke: a short one)'
 	@echo 'make docs         write the pages that are made from the code'
@@ -24,7 +26,11 @@ demo: $(VENV)/.base
 		--extra-inputs ignore_eos:true --concurrency 8 --request-count 80
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest -q -n $(JOBS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not real'
+
+# One test at a time: the server is to be measured, not the machine.
+real: $(VENV)/.dev $(LLAMA)/.ready
+	@$(BIN)/python -m pytest -q -m real
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check -q .
@@ -51,6 +57,12 @@ $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 	@$(PIP) install -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -m compileall -q src
 	@touch $@ $(VENV)/.base
+
+$(LLAMA)/.ready: tests/real/requirements.txt | $(BIN)/python
+	@echo 'installing llama.cpp into $(LLAMA)'
+	@$(BIN)/python -m venv --clear $(LLAMA)
+	@$(LLAMA)/bin/python -m pip --disable-pip-version-check -q install --only-binary=:all: -r $<
+	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
