@@ -1,0 +1,88 @@
+"""`loadstone report FOLDER`: every output again from the folder alone, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+OUTPUTS = ("report.json", "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
+
+
+@pytest.fixture(scope="module")
+def run(good, engine):
+    return good(
+        f"--url {engine.url} --streaming --isl 16 --osl 4 --request-count 10 --warmup-request-count 2"
+    )
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    """The folder at another place, without what can be made again."""
+    folder = tmp_path / "copy"
+    shutil.copytree(run.path, folder)
+    for name in OUTPUTS:
+        (folder / name).unlink()
+    return folder
+
+
+def test_every_output_is_made_again_as_it_was(run, copy, loadstone):
+    done = loadstone("report", str(copy))
+    assert (done.code, done.err) == (run.code, "")
+    for name in OUTPUTS:
+        again = (copy / name).read_text().replace(str(copy), str(run.path))
+        assert again == (run.path / name).read_text(), name
+    assert done.out.replace(str(copy), str(run.path)) == run.out
+    assert {file.name for file in copy.iterdir()} == {file.name for file in run.path.iterdir()}
+
+
+def test_it_can_be_asked_for_in_the_folder_itself(run, copy, loadstone):
+    assert loadstone("report", ".", cwd=copy).code == run.code
+    assert (copy / "report.json").read_bytes() == (run.path / "report.json").read_bytes()
+
+
+def test_asking_twice_changes_nothing(copy, loadstone):
+    loadstone("report", str(copy))
+    before = {file.name: file.read_bytes() for file in copy.iterdir() if file.is_file()}
+    loadstone("report", str(copy))
+    assert {file.name: file.read_bytes() for file in copy.iterdir() if file.is_file()} == before
+
+
+def wrong(done):
+    """The one sentence with which a folder was refused."""
+    assert (done.code, done.out) == (2, "")
+    [line] = done.err.splitlines()
+    return line.removeprefix("loadstone: error: ")
+
+
+def test_a_folder_that_is_not_there(loadstone, tmp_path):
+    assert "gone: holds no run.json" in wrong(loadstone("report", str(tmp_path / "gone")))
+
+
+def test_an_empty_folder(loadstone, tmp_path):
+    assert wrong(loadstone("report", str(tmp_path))).startswith(f"{tmp_path}: holds no run.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_something_else(loadstone, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "holds no run.json" in wrong(loadstone("report", str(tmp_path)))
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": 3}', "\x00"])
+def test_a_run_log_that_is_damaged_or_of_another_program(loadstone, tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    assert "run.json is damaged" in wrong(loadstone("report", str(tmp_path)))
+    assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_table_of_another_run_is_not_believed(copy, loadstone):
+    log = json.loads((copy / "run.json").read_text())
+    log["phases"][-1]["planned"] += 1
+    (copy / "run.json").write_text(json.dumps(log))
+    done = loadstone("report", str(copy))
+    assert (done.code, done.out) == (1, "")
+    assert "holds 10 measured requests, but run.json says that 11 were planned" in done.err
+    assert done.err.count("\n") == 1
