@@ -302,8 +302,9 @@ class Overheard(Worker):
     def _say(self, word):
         self.words.append(word)
         if self._orders:
-            os.lseek(self._job.rows_fd, self._orders[0].first_row * PLAN_ROW.size, os.SEEK_SET)
-            self.tell(msgspec.structs.replace(self._orders.pop(0), start_ns=time.monotonic_ns()))
+            order = self._orders.pop(0)
+            os.lseek(self._job.rows_fd, order.first_row * PLAN_ROW.size, os.SEEK_SET)
+            self.tell(_begun_at(order, time.monotonic_ns()))
         else:
             self.tell(Quit())
 
@@ -314,6 +315,14 @@ class Overheard(Worker):
             self._timer.close()
         for fd in (self._told, self._tell, self._bodies):
             os.close(fd)
+
+
+def _begun_at(order, now):
+    """The order with its times, which tests give from the start of the phase, on the clock."""
+    times = {name: getattr(order, name) for name in ("start_ns", "stop_ns", "cut_ns")}
+    return msgspec.structs.replace(
+        order, **{name: now + at_ns for name, at_ns in times.items() if at_ns is not None}
+    )
 
 
 def _phase(requests, slots=1, first_row=0, number=0, **changes):

@@ -19,12 +19,12 @@ def _form(fly, portable):
     fly.portable = portable
 
 
-def serve(peer):
+def answering(peer):
     peer.serve()
 
 
 def test_answers_over_tls(fly, trusted):
-    flew = fly(serve, requests=5, context=trusted)
+    flew = fly(answering, requests=5, context=trusted)
     assert flew.ends == [COMPLETE] * 5
     assert flew.server.connections == 1
     assert all(flown.data == flew.flights[0].data for flown in flew.flights)
@@ -33,7 +33,7 @@ def test_answers_over_tls(fly, trusted):
 
 
 def test_a_large_request_over_tls(fly, trusted):
-    flew = fly(serve, requests=2, body=b"x" * (2 << 20), context=trusted)
+    flew = fly(answering, requests=2, body=b"x" * (2 << 20), context=trusted)
     assert flew.ends == [COMPLETE] * 2
     assert [len(request) > 2 << 20 for request in flew.server.requests] == [True, True]
 
@@ -50,31 +50,33 @@ def test_an_answer_larger_than_a_read_over_tls(fly, trusted):
 
 def test_tls_1_2(fly, trusted):
     trusted.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert fly(serve, requests=2, context=trusted).ends == [COMPLETE] * 2
+    assert fly(answering, requests=2, context=trusted).ends == [COMPLETE] * 2
 
 
 def test_a_certificate_of_nobody_we_know(fly, trusted, monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE")
-    flew = fly(serve, requests=2, context=trusted)
+    flew = fly(answering, requests=2, context=trusted)
     assert flew.ends == [CONNECT] * 2
     assert all("certificate verify failed" in flown.words for flown in flew.flights)
     assert flew.server.requests == []
 
 
 def test_a_certificate_for_another_name(fly, trusted):
-    (flown,) = fly(serve, context=trusted, tls=TlsJob(server_name="other.example", verify=True)).flights
+    (flown,) = fly(answering, context=trusted, tls=TlsJob(server_name="other.example", verify=True)).flights
     assert flown.end == CONNECT
     assert "Hostname mismatch" in flown.words
 
 
 def test_an_address_instead_of_a_name(fly, trusted):
-    assert fly(serve, context=trusted, tls=TlsJob(server_name="127.0.0.1", verify=True)).ends == [COMPLETE]
+    assert fly(answering, context=trusted, tls=TlsJob(server_name="127.0.0.1", verify=True)).ends == [
+        COMPLETE
+    ]
 
 
 def test_insecure_takes_any_certificate(fly, trusted, monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE")
     job = TlsJob(server_name="other.example", verify=False)
-    assert fly(serve, context=trusted, tls=job).ends == [COMPLETE]
+    assert fly(answering, context=trusted, tls=job).ends == [COMPLETE]
 
 
 def test_a_server_that_never_shakes_hands(fly):
@@ -105,7 +107,7 @@ def test_a_kept_alive_connection_closed_by_tls_is_replaced(fly, trusted):
         peer.request()
         peer.close()
 
-    flew = fly(first, serve, requests=3, context=trusted)
+    flew = fly(first, answering, requests=3, context=trusted)
     assert flew.ends == [COMPLETE] * 3
     assert [flown.facts.retries for flown in flew.flights] == [0, 1, 0]
 
