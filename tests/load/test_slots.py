@@ -133,9 +133,9 @@ def test_what_waits_for_a_slot_at_the_stop_is_not_launched():
 
 
 def test_an_open_loop_that_is_behind_still_sends_what_was_due_before_the_stop():
-    loop = slots([0, 90, 110], cap=None, stop_ns=START + 100)
+    loop = slots([0, 90, 95, 99, 100, 110], cap=None, stop_ns=START + 100)
     launched(loop, START)
-    assert launched(loop, START + 105) == [(1, START + 90)]
+    assert launched(loop, START + 105) == [(1, START + 90), (2, START + 95), (3, START + 99)]
     assert loop.exhausted()
 
 

@@ -50,7 +50,7 @@ class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
     """How many rows the phase has; None: as many as the time allows."""
     start_ns: int
     stop_ns: int | None
-    """Send nothing from then on."""
+    """Send nothing that is due from then on; with slots, nothing at all."""
     cut_ns: int | None
     """Cancel what is still under way then."""
     slots: int | None

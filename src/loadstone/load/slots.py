@@ -57,8 +57,8 @@ class Slots:
                 return self._launched(row, due, now)
             if not self._freed or self._drained:
                 return None
-            if self._stop_ns is not None and now >= self._stop_ns:
-                self._drained = True
+            if self._capped and self._stop_ns is not None and now >= self._stop_ns:
+                self._drained = True  # without a cap a row that was due before goes, however late it is
                 return None
             row_or_none = self._source.next()
             if row_or_none is None:
