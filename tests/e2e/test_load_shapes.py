@@ -136,6 +136,18 @@ def test_prompts_are_composed_while_the_load_runs(good, simulate):
     assert run.log.dataset.unique_prompts is True
 
 
+def test_a_duration_never_runs_out_of_prompts(good, simulate):
+    server = simulate("--null")
+    rate = 1.2 * BEFOREHAND_REQUESTS / 2
+    run = good(
+        f"--url {server.url} --isl 16 --osl 1 --request-rate {rate} --arrival-pattern constant"
+        " --benchmark-duration 2 --no-inputs-json"
+    )
+    assert run.report.outcomes.planned == planned_before(run, 2) == pytest.approx(2 * rate, abs=1)
+    assert run.requests["request"].to_list() == list(range(run.report.outcomes.planned))
+    assert not any("composed in time" in notice for notice in run.report.run.notices)
+
+
 def test_an_objective_is_counted_for_each_request(good, engine):
     run = good(
         f"--url {engine.url} {SHORT} --request-count 10"

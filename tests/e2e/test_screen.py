@@ -1,0 +1,116 @@
+"""What a person sees: results on stdout, talk on stderr, colour for terminals, lines that fit."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+LOAD = "--streaming --isl 16 --osl 4 --request-count 20 --concurrency 2"
+ESCAPE = "\x1b"
+
+
+@pytest.fixture(scope="module")
+def run(good, engine):
+    return good(f"--url {engine.url} {LOAD}")
+
+
+def test_results_are_on_stdout_and_talk_on_stderr(run, engine):
+    assert run.out.splitlines()[0].startswith(("VALID: ", "DEGRADED: ", "INVALID: "))
+    assert "time to first token" in run.out
+    address, folder, *progress = run.err.splitlines()
+    assert re.fullmatch(rf"http://{engine.url} +model sim +20 requests +seed \d+", address)
+    assert folder.startswith(f"run folder {run.path} ")
+    assert progress[0].startswith("measured  0/20  ")
+
+
+def test_the_summary_is_one_screen_that_ends_with_the_command_and_the_files(run, engine):
+    lines = run.out.splitlines()
+    assert len(lines) <= 50
+    command = f"loadstone profile --artifact-dir {run.path} --url {engine.url} {LOAD}"
+    assert command in lines
+    assert lines[lines.index(command) + 1] == f"files  {run.path}/"
+    assert len(lines) - lines.index(command) <= 5
+    assert max(len(line) for line in lines if line not in (command, f"files  {run.path}/")) <= 100
+    assert (run.path / "summary.txt").read_text() == run.out
+
+
+def test_elsewhere_than_on_a_terminal_there_is_no_colour(run):
+    assert ESCAPE not in run.out + run.err
+    assert "\r" not in run.err
+
+
+def test_forty_columns_are_enough(good, loadstone, run):
+    lines = loadstone("report", str(run.path), COLUMNS="40").out.splitlines()
+    long = [line for line in lines if len(line) > 40]
+    assert [line for line in long if not line.startswith(("loadstone profile ", "files  "))] == []
+    assert any(line.startswith("TTFT") for line in lines)
+
+
+def test_quiet_leaves_the_results(good, engine):
+    quiet = good(f"--url {engine.url} {LOAD} --ui none")
+    assert "time to first token" in quiet.out
+    assert "\nmeasured  " in quiet.err  # plain lines, as everywhere but on a terminal
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Runs a command on a terminal of its own; what the terminal showed, and the exit code."""
+
+    def run(words, columns, **changes):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "loadstone", *words.split()],
+            cwd=tmp_path, env={**kept, "TERM": "xterm-256color", **changes}, stdin=theirs, stdout=theirs, stderr=theirs,
+        )  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                received = os.read(ours, 65536)
+            except OSError:  # how Linux tells that the other side is closed
+                break
+            if not received:
+                break
+            shown += received
+        os.close(ours)
+        return process.wait(60), shown.decode()
+
+    return run
+
+
+def test_a_terminal_gets_one_line_that_is_redrawn_and_a_coloured_verdict(terminal, engine):
+    code, shown = terminal(f"profile --url {engine.url} {LOAD} --artifact-dir run", 100)
+    assert code in (0, 5)
+    assert "\r\x1b[Kmeasured" in shown
+    assert re.search(r"\x1b\[[0-9;]*m(VALID|DEGRADED|INVALID)\x1b\[0m: ", shown)
+    assert re.search(r"measured  [█░]+  \d+/20", shown)
+
+
+def test_no_color_is_heeded(terminal, engine):
+    code, shown = terminal(f"profile --url {engine.url} {LOAD} --artifact-dir run", 100, NO_COLOR="1")
+    assert code in (0, 5)
+    assert "measured" in shown
+    assert re.search(r"\x1b\[[0-9;]*m", shown) is None
+
+
+def test_a_narrow_terminal_is_never_overrun(terminal, engine):
+    _, shown = terminal(f"profile --url {engine.url} {LOAD} --artifact-dir run", 40)
+    redrawn = re.findall(r"\r\x1b\[K(measured[^\r\x1b]*)", shown)
+    assert redrawn
+    assert max(map(len, redrawn)) <= 40
+
+
+def test_no_progress_on_a_terminal_when_none_is_wanted(terminal, engine):
+    _, shown = terminal(f"profile --url {engine.url} {LOAD} --artifact-dir run --ui none", 100)
+    assert "\r\x1b[Kmeasured" not in shown
+    assert "time to first token" in shown
