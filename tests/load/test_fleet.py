@@ -213,6 +213,13 @@ def test_a_fleet_without_a_living_worker_ends_its_phase(led):
     assert all("died" in worker.fault for worker in conducted.workers)
 
 
+def test_workers_that_cannot_take_their_job_are_missed(led):
+    run = led(answering, due=[-1] * 10, endpoint="no-such-endpoint")
+    assert set(run.fleet.faults) == {0, 1}
+    run.lead(phase(slots=2, requests=10))
+    assert run.flights == []
+
+
 def test_a_worker_that_hangs_is_killed_some_time_after_the_cut(led, monkeypatch):
     monkeypatch.setattr(fleet_module, "OVERDUE_S", 0.2)
     run = led(stuck, due=[-1] * 10)

@@ -148,6 +148,15 @@ def test_stopping_drops_the_rows_that_wait_and_ends_the_phase(cap):
     assert loop.exhausted()
 
 
+@pytest.mark.parametrize("cap", [None, 2])
+def test_after_the_stop_a_plan_that_is_behind_is_not_waited_for(cap):
+    loop = slots([0, None, None], cap, stop_ns=START + 100)
+    launched(loop, START)
+    assert not loop.exhausted()
+    assert launched(loop, START + 100) == []
+    assert loop.exhausted()
+
+
 def test_stopping_keeps_a_row_that_is_due_before_it():
     loop = slots([0, 40, 200], cap=None)
     launched(loop, START)

@@ -57,14 +57,15 @@ class Slots:
                 return self._launched(row, due, now)
             if not self._freed or self._drained:
                 return None
-            if self._capped and self._stop_ns is not None and now >= self._stop_ns:
+            over = self._stop_ns is not None and now >= self._stop_ns
+            if over and self._capped:
                 self._drained = True  # without a cap a row that was due before goes, however late it is
                 return None
             row_or_none = self._source.next()
             if row_or_none is None:
                 self.starved += self._source.starved and not self._starving
                 self._starving = self._source.starved
-                self._drained = not self._starving
+                self._drained = over or not self._starving
                 return None
             self._starving = False
             freed = self._freed.popleft()
