@@ -97,6 +97,14 @@ def test_a_usage_total_is_spread_over_the_chunks(tables, answer, result):
     assert "usage totals spread evenly (100 %)" in found.note
 
 
+def test_a_total_a_little_above_the_number_of_chunks_does_not_make_them_all_bring_several(
+    tables, answer, result
+):
+    found = result("inter_token_latency", tables(answer(50, 60, 70, 80, tokens=5)))
+    assert gaps_of(found) == [(8.0, 1.25)] * 3
+    assert "; 0 % of the gaps brought several." in found.note
+
+
 def test_fewer_tokens_than_chunks_weigh_less_than_one(tables, answer, result):
     assert (
         gaps_of(result("inter_token_latency", tables(answer(50, 60, 70, 80, tokens=2)))) == [(20.0, 0.5)] * 3

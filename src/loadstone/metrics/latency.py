@@ -13,6 +13,9 @@ from loadstone.metrics._streams import Shape, gaps
 from loadstone.stats import Floats
 
 ORDER = 10
+SEVERAL = 1.5
+"""Tokens that, rounded, are more than one. Where a total is spread, a few chunks that brought two (half a
+character cannot be sent) make every k a little more than 1."""
 
 _NO_TOKEN = "no answer brought an output token."
 _ONE_PIECE = "every answer came in one piece, so there is no gap between tokens."
@@ -69,14 +72,14 @@ def inter_token_latency(tables: Tables) -> Result:
     first) over the answers. Events with the same arrival stamp (one read) are one instant. k is the server's
     continuous usage where it gives at least one token for every event of an answer; else the answer's token
     total spread evenly over its events, so that k may be a fraction; else one token an event. The note says
-    which, and how many of the gaps brought more than one token. `count` is the number of token gaps. For one
+    which, and how many of the gaps brought two tokens or more, k rounded. `count` is the number of token gaps. For one
     request (goodput) it means the request's mean gap, time_per_output_token_corrected. AIPerf's metric of
     this name is that mean per request; vLLM pools gaps between chunks, whatever they held.
     """
     pool = gaps(tables)
     if not len(pool):
         return Missing(_ONE_PIECE)
-    return Samples(pool, _how_counted(tables, float((pool.imag > 1.0).mean())))
+    return Samples(pool, _how_counted(tables, float((pool.imag >= SEVERAL).mean())))
 
 
 @metric("time_per_output_token", unit="ms", better="lower", needs=("streaming", "success"))
