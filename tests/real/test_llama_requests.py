@@ -91,8 +91,8 @@ def test_prompts_longer_than_the_context_fail_in_the_servers_words(profile):
     assert run.code == Exit.FAILED, run.said
     assert run.outcomes == {"http-error": 6}
     assert run.requests["http_status"].to_list() == [400] * 6
-    assert "exceeds the available context size" in fault["message"]
-    assert "exceeds the available context size" in " ".join(run.said.split())
+    assert "request (3008 tokens) exceeds the available context size" in fault["message"]
+    assert "HTTP 400: request (3008 tokens) exceeds the available" in run.said
 
 
 def test_a_path_that_is_not_there_is_told_before_the_load(profile):
