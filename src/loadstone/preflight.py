@@ -8,7 +8,7 @@ itself and the length of its chat template are learned. Makes one attempt; never
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -95,7 +95,9 @@ def preflight(
     head = request.head(
         reached.target, path, streaming=ask.streaming, api_key=endpoint.api_key, headers=endpoint.headers
     )
-    exchanged = _exchange(reached, endpoint, head + request.tail(request_id, body), endpoint.timeout_s)
+    ended = module.ended if ask.streaming else None
+    timeout_s = min(endpoint.timeout_s, endpoint.first_token_timeout_s)
+    exchanged = _exchange(reached, endpoint, head + request.tail(request_id, body), timeout_s, ended)
     answer = read_answer(exchanged.raw, module, streaming=ask.streaming, complete=exchanged.complete)
     if answer.fault is not None:
         raise TargetError(_refusal(reached.target, path, ask.model, answer))
@@ -126,14 +128,20 @@ def _refusal(target: Target, path: str, model: str, answer: Answer) -> str:
     return f"{where}: {printable(answer.fault or '')} {advice}".rstrip()
 
 
-def _exchange(reached: Reached, endpoint: EndpointConfig, data: bytes, timeout_s: float) -> Exchange:
+def _exchange(
+    reached: Reached,
+    endpoint: EndpointConfig,
+    data: bytes,
+    timeout_s: float,
+    ended: Callable[[bytes], bool] | None = None,
+) -> Exchange:
     target = reached.target
     try:
         sock, _ = once.connect(
             target, [(reached.family, reached.address)], endpoint.connect_timeout_s, not endpoint.insecure
         )
         with sock:
-            exchanged = once.exchange(sock, data, timeout_s)
+            exchanged = once.exchange(sock, data, timeout_s, ended)
     except OSError as error:
         raise TargetError(f"{target.url}: {error.strerror or error}.") from None
     if not exchanged.raw:

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.timeout(10)
 def ask(serve):
     """The exchange with a server that plays `script`."""
 
-    def run(script, context=None, timeout_s=5.0, verify=True):
+    def run(script, context=None, timeout_s=5.0, verify=True, ended=None):
         server = serve(script, context=context)
         target = Target(context is not None, "localhost", server.port, "")
         sock, _ = once.connect(target, [(socket.AF_INET, server.address)], 5.0, verify)
         with sock:
-            return once.exchange(sock, REQUEST, timeout_s)
+            return once.exchange(sock, REQUEST, timeout_s, ended)
 
     return run
 
@@ -109,3 +109,10 @@ def test_the_first_address_that_answers_is_taken(serve):
 def test_no_address_at_all():
     with pytest.raises(OSError, match="no address"):
         once.connect(Target(False, "localhost", 0, ""), [], 1.0, True)
+
+
+def test_after_the_end_mark_the_end_of_the_message_is_not_awaited_for_long(ask, monkeypatch):
+    monkeypatch.setattr(once, "LINGER_NS", 20_000_000)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    exchanged = ask(says(head, b"e\r\ndata: [DONE]\n\r\n"), ended=lambda data: b"[DONE]" in data)
+    assert exchanged.complete

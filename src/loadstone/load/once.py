@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import httptools
@@ -13,6 +14,7 @@ from loadstone.load import sockets
 from loadstone.wire.url import Target
 
 MAX_BYTES = 16 << 20
+LINGER_NS = 1_000_000_000
 
 
 class Exchange(NamedTuple):
@@ -61,26 +63,36 @@ def connect(
     raise last
 
 
-def exchange(sock: socket.socket, request: bytes, timeout_s: float) -> Exchange:
-    """Sends `request` and reads until its answer ends, the server closes, or the time is up. Raises `OSError`."""
+def exchange(
+    sock: socket.socket, request: bytes, timeout_s: float, ended: Callable[[bytes], bool] | None = None
+) -> Exchange:
+    """Sends `request` and reads until its answer ends, the server closes, or the time is up.
+
+    When `ended` finds a stream's end mark, the end of the HTTP message is awaited for a moment only, as a
+    worker does. Raises `OSError`.
+    """
     started = time.monotonic_ns()
     deadline = started + round(timeout_s * 1e9)
     sock.sendall(request)
     framing = _Framing()
     pieces: list[bytes] = []
-    size = 0
-    while not framing.done and size < MAX_BYTES:
-        left_s = (deadline - time.monotonic_ns()) / 1e9
-        if left_s <= 0:
-            raise TimeoutError(f"no answer within {timeout_s:g} s")
-        sock.settimeout(left_s)
-        data = sock.recv(65536)
+    marked = False
+    while not framing.done and sum(map(len, pieces)) < MAX_BYTES:
+        sock.settimeout(max((deadline - time.monotonic_ns()) / 1e9, 1e-6))
+        try:
+            data = sock.recv(65536)
+        except TimeoutError:
+            if marked:
+                break
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
         if not data:
             break
         pieces.append(data)
-        size += len(data)
+        if ended is not None and not marked and ended(b"".join(pieces)):
+            marked = True
+            deadline = min(deadline, time.monotonic_ns() + LINGER_NS)
         try:
             framing.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             break
-    return Exchange(b"".join(pieces), framing.done, time.monotonic_ns() - started)
+    return Exchange(b"".join(pieces), framing.done or marked, time.monotonic_ns() - started)
