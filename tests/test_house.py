@@ -23,7 +23,7 @@ FLOORS = [
     {"metrics"},
     {"checks"},
     {"summary", "export", "tui", "compose", "preflight"},
-    {"crew"},
+    {"crew", "account"},
     {"run"},
     {"cli"},
     {"__main__"},

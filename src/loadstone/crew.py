@@ -12,7 +12,7 @@ from loadstone import folder
 from loadstone.board import Board
 from loadstone.child import Child
 from loadstone.compose import ComposeJob, ComposerOrder
-from loadstone.config import ENGINE, Config
+from loadstone.config import ENGINE, Config, EndpointConfig
 from loadstone.errors import TargetError
 from loadstone.folder import ClockLog
 from loadstone.load.fleet import Fleet
@@ -72,11 +72,15 @@ class Crew:
         if not any(self._board_path.parent.iterdir()):
             self._board_path.parent.rmdir()
 
-    def engine(self, url: str) -> str | None:
-        """Starts the built-in engine when `url` asks for it; its address. Raises `TargetError`, `UsageError`."""
-        if not url.startswith(ENGINE):
+    def engine(self, endpoint: EndpointConfig) -> str | None:
+        """Starts the built-in engine, with the model asked for, when the address means it; its own address.
+
+        Raises `TargetError`, `UsageError`.
+        """
+        if not endpoint.url.startswith(ENGINE):
             return None
-        options = from_url(url)
+        options = from_url(endpoint.url)
+        options = msgspec.structs.replace(options, model=endpoint.model or options.model)
         child = self._start("loadstone.sim.server", options)
         line = child.hear_line()
         if line is None:

@@ -16,45 +16,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from loadstone import __version__, compose, environment, folder, registry, tokens
-from loadstone.config import ENGINE, Config, check_goodput, dump_toml, masked
+from loadstone import compose, environment, folder, registry, tokens
+from loadstone.account import SOURCE, Setting, account, begun, template_tokens
+from loadstone.config import ENGINE, Config, check_goodput, dump_toml
 from loadstone.crew import Crew
 from loadstone.endpoints import Ask
 from loadstone.errors import Exit, UsageError
-from loadstone.folder import ClockLog, DatasetLog, PreflightLog, RunLog
 from loadstone.interrupt import Interrupt
-from loadstone.load.conduct import Conduct, Conducted
+from loadstone.load.conduct import Conduct
 from loadstone.plan import schedule, seeds
 from loadstone.plan.schedule import Phase
-from loadstone.plan.store import Survey, survey
 from loadstone.plan.turn import Turn
 from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, first_model, preflight, reach
 from loadstone.sim.options import from_url
 from loadstone.terminal import wants_color
-from loadstone.tokens import Tokenizer
 from loadstone.tokens.prompts import Prompts
 from loadstone.tui.simple import Progress
 from loadstone.wire import url
 
-SOURCE = "synthetic"
 logger = logging.getLogger("loadstone")
-
-
-class Setting(NamedTuple):
-    """A run that is known to be good and has not begun. `config` is resolved: seed and folder are in it."""
-
-    config: Config
-    command: str
-    id: str
-    seed: int
-    home: Path
-    tokenizer: Tokenizer
-    phases: list[Phase]
-    started: datetime
 
 
 def run(config: Config, command: str) -> Exit:
@@ -140,21 +123,26 @@ def _run(setting: Setting) -> None:
             setting.phases[-1].requests,
             config.load.duration_s,
         )
-        target = url.parse(crew.engine(config.endpoint.url) or config.endpoint.url)
+        target = url.parse(crew.engine(config.endpoint) or config.endpoint.url)
         reached = reach(target, config.endpoint)
         (home / folder.CONFIG).write_text(dump_toml(config))
-        found = _preflight(setting, config, reached)
-        job = _compose_job(setting, config, found)
+        found = _preflight(setting, reached)
+        logger.info(
+            "preflight %s: status %d in %.1f ms",
+            found.log.request_id,
+            found.log.http_status,
+            found.log.latency_ms,
+        )
+        job = _compose_job(setting, found)
         complete = compose.beforehand(job)
-        for line in _announcement(setting, config, reached):
+        logger.info("plan: %s", "complete" if complete else "its beginning; the composer goes on with it")
+        for line in _announcement(setting, reached):
             progress.say(line)
+            logger.info("%s", line)
         crew.brief(config, reached, f"{setting.id}-", _path(config, reached))
         if not complete:
             crew.compose(job)
-        unfinished = Conducted([], [], False, 0, None)
-        draft = _run_log(setting, config, reached, found, unfinished, ClockLog(kernel_stamps=False, steps=0))
-        draft.end = "aborted"
-        folder.write_run(home, draft)
+        folder.write_run(home, begun(setting, reached, found))
         with Interrupt() as interrupt:
             conduct = Conduct(crew.fleet, crew.board, home / folder.PLAN, interrupt)
             conducted = conduct.lead(
@@ -163,7 +151,10 @@ def _run(setting: Setting) -> None:
             )
         progress.close()
         clock = crew.finish()
-        folder.write_run(home, _run_log(setting, config, reached, found, conducted, clock))
+        for phase in conducted.phases:
+            span_s = (phase.end_ns - phase.start_ns) / 1e9
+            logger.info("phase %s: %d requests in %.3f s", phase.name, phase.planned, span_s)
+        folder.write_run(home, account(setting, reached, found, conducted, clock))
 
 
 def _workers(config: Config) -> int:
@@ -208,7 +199,8 @@ def _path(config: Config, reached: Reached) -> str:
     return reached.target.path(own if config.endpoint.path is None else config.endpoint.path)
 
 
-def _preflight(setting: Setting, config: Config, reached: Reached) -> Preflight:
+def _preflight(setting: Setting, reached: Reached) -> Preflight:
+    config = setting.config
     prompts = Prompts(setting.tokenizer.words, seeds.derive(setting.seed, "preflight"))
     turn = Turn(
         text=None if config.input.token_ids else prompts.text(0, CONTENT_TOKENS),
@@ -220,11 +212,8 @@ def _preflight(setting: Setting, config: Config, reached: Reached) -> Preflight:
     return preflight(reached, config.endpoint, _ask(config), _path(config, reached), turn, request_id)
 
 
-def _template_tokens(log: PreflightLog) -> int | None:
-    return None if log.prompt_tokens is None else max(0, log.prompt_tokens - log.content_tokens)
-
-
-def _compose_job(setting: Setting, config: Config, found: Preflight) -> compose.ComposeJob:
+def _compose_job(setting: Setting, found: Preflight) -> compose.ComposeJob:
+    config = setting.config
     return compose.ComposeJob(
         folder=str(setting.home / folder.PLAN),
         source=SOURCE,
@@ -232,13 +221,13 @@ def _compose_job(setting: Setting, config: Config, found: Preflight) -> compose.
         endpoint=config.endpoint.type,
         ask=_ask(config),
         seed=setting.seed,
-        template_tokens=_template_tokens(found.log) or 0,
+        template_tokens=template_tokens(found.log) or 0,
         phases=setting.phases,
     )
 
 
-def _announcement(setting: Setting, config: Config, reached: Reached) -> Iterator[str]:
-    phase = setting.phases[-1]
+def _announcement(setting: Setting, reached: Reached) -> Iterator[str]:
+    config, phase = setting.config, setting.phases[-1]
     bounds = [f"{phase.requests:,} requests"] if phase.requests else []
     bounds += [f"{config.load.duration_s:g} s"] if config.load.duration_s else []
     yield f"{reached.target.url}  model {config.endpoint.model}  {' or '.join(bounds)}  seed {setting.seed}"
@@ -251,67 +240,6 @@ def _disk_mb(config: Config, phase: Phase) -> int:
     prompt_bytes = 7 * config.input.isl_mean + 300
     answer_bytes = 24 * (config.input.osl_mean or 256) + 900
     return round((requests * (2 * prompt_bytes + answer_bytes) + (64 << 20)) / 1e6)
-
-
-def _run_log(
-    setting: Setting,
-    config: Config,
-    reached: Reached,
-    found: Preflight,
-    conducted: Conducted,
-    clock: ClockLog,
-) -> RunLog:
-    plan = setting.home / folder.PLAN
-    measured = conducted.phases[-1] if conducted.phases else None
-    surveyed = survey(plan, measured.first_row, measured.planned) if measured else Survey("", 0)
-    planned = measured.planned if measured else 0
-    entries = config.input.entries
-    dataset = DatasetLog(
-        source=SOURCE,
-        tokenizer=setting.tokenizer.name,
-        lengths_exact=setting.tokenizer.exact,
-        unique_prompts=surveyed.one_token_prompts == 0 and (entries is None or planned <= entries),
-        reused=max(0, planned - entries) if entries else 0,
-        digest=surveyed.digest,
-    )
-    return RunLog(
-        id=setting.id,
-        command=setting.command,
-        loadstone_version=__version__,
-        started=setting.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        end="interrupted" if conducted.interrupted else "complete",
-        seed=setting.seed,
-        config=masked(config),
-        phases=conducted.phases,
-        workers=conducted.workers,
-        clock=clock,
-        dataset=dataset,
-        preflight=found.log,
-        server_local=environment.is_local(str(reached.address[0])),
-        host_busy_share=conducted.busy_share,
-        environment={**environment.host(), "server": found.server},
-        notices=list(_notices(setting, config, found, conducted, surveyed)),
-    )
-
-
-def _notices(
-    setting: Setting, config: Config, found: Preflight, conducted: Conducted, surveyed: Survey
-) -> Iterator[str]:
-    """What a reader has to know that the tables do not hold."""
-    if setting.tokenizer.flaw:
-        yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
-    template = _template_tokens(found.log)
-    if template and not config.input.isl_includes_template:
-        yield (
-            f"The server counts {template} tokens more than the {CONTENT_TOKENS} of the preflight's prompt: its chat "
-            "template, or another tokenizer than ours. They are not in the length asked for."
-        )
-    if config.input.isl_includes_template and template is None:
-        yield "The chat template's length is unknown (the server reports no usage), so nothing was taken off."
-    if surveyed.one_token_prompts:
-        yield f"{surveyed.one_token_prompts} prompts of one token cannot be unique; the server may have cached them."
-    if conducted.starved:
-        yield f"Prompts were not composed in time {conducted.starved} times; the load was lower than asked."
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Co-ordination is nothing but orders down the pipes and words back; rows are shar
 
 from __future__ import annotations
 
+import logging
 import os
 import selectors
 import time
@@ -18,6 +19,7 @@ from loadstone.child import Child
 from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Word
 from loadstone.plan.store import ROW
 
+logger = logging.getLogger("loadstone")
 TICK_S = 0.25
 OVERDUE_S = 5.0
 """A worker that has not ended a phase this long after its cut is taken for hung, and killed."""
@@ -113,6 +115,7 @@ class Fleet:
             if child.ended:
                 self._selector.unregister(child)
                 self.faults[index] = f"worker {index} (pid {child.pid}) died"
+                logger.error("%s", self.faults[index])
 
     def _end_hung(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
         cut_ns = self._stop.cut_ns if self._stop else order.cut_ns
