@@ -309,7 +309,7 @@ class Overheard(Worker):
             self.tell(Quit())
 
     def close(self):
-        for connection in list(self._links.by_fd.values()):
+        for connection in filter(None, self._links.by_fd):
             self._links.drop(connection)
         if self._timer:
             self._timer.close()

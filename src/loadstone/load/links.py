@@ -12,7 +12,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from httptools import HttpParserError, HttpParserUpgrade
 
@@ -51,7 +50,8 @@ class Links:
         started: Started,
         ended: Ended,
     ) -> None:
-        self.by_fd: dict[int, Connection] = {}
+        self.by_fd: list[Connection | None] = [None] * 1024
+        """Indexed by descriptor; always longer than the highest one in use."""
         self.waiting_fds: set[int] = set()
         """Descriptors whose first output has not come."""
         self.connects = 0
@@ -88,6 +88,8 @@ class Links:
             return
         connection = self._connection(sock, flight)
         self._carriers[flight] = connection
+        if connection.fd >= len(self.by_fd):
+            self.by_fd += [None] * (connection.fd + 1)
         self.by_fd[connection.fd] = connection
         self._connecting.start(connection, flight.connect_ns)
         self._poller.register(connection.fd, WRITE)
@@ -193,20 +195,6 @@ class Links:
 
     # ---- the ends of connections --------------------------------------------------------------------
 
-    def decrypt(self, connection: Connection, tls: Tls, data: bytes) -> bytes:
-        """The plaintext of what was read; empty when there is none yet, or the connection is gone."""
-        try:
-            plain = tls.decrypt(data)
-            if reply := tls.pending():
-                connection.sock.sendall(reply)
-        except OSError as error:
-            self.broken(connection, error)
-            return b""
-        if tls.ended:
-            with suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RD)  # what is read next is the end, as it is without TLS
-        return plain
-
     def complete(self, connection: Connection, flight: Flight, now: int) -> None:
         """The answer is whole: the connection is kept if both sides can go on with it."""
         if connection.keeps_alive and not connection.outgoing:
@@ -275,7 +263,7 @@ class Links:
 
     def drop(self, connection: Connection) -> None:
         """Closes a connection and forgets it; its flight is the caller's to end."""
-        del self.by_fd[connection.fd]
+        self.by_fd[connection.fd] = None
         self._connecting.stop(connection)
         self.waiting_fds.discard(connection.fd)
         if connection.flight is None:

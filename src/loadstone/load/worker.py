@@ -28,7 +28,6 @@ from loadstone.load.connection import (
     EVENT_AND_CHUNK_END,
     LARGE_READ_BYTES,
     MOST_UNFED,
-    READING,
     Connection,
 )
 from loadstone.load.flight import Flight
@@ -98,18 +97,19 @@ class Worker:
         links, connections, waiting = self._links, self._links.by_fd, self._links.waiting_fds
         rows = self._tape.rows
         put_row, put_data = rows.append, self._tape.data.append
-        ancillary_bytes = sockets.ANCILLARY_BYTES
+        ancillary_bytes, no_stamp = sockets.ANCILLARY_BYTES, _NO_STAMP
+        whole_event, most_unfed = EVENT_AND_CHUNK_END, MOST_UNFED
         while not self._quit:
             events = poll(self._wait_s(now_ns()), EVENTS_A_POLL)
             if len(events) > REORDER_FROM and waiting:
                 # Packets that wait in a socket are merged and bear the last one's stamp: first tokens go first.
                 events = [e for e in events if e[0] in waiting] + [e for e in events if e[0] not in waiting]
             for fd, mask in events:
-                connection = connections.get(fd)
+                connection = connections[fd]
                 if connection is None:
                     self._other(fd)
                     continue
-                if connection.state != READING and not links.proceed(connection, mask):
+                if connection.state and not links.proceed(connection, mask):
                     continue
                 try:
                     data, ancillary, _, _ = connection.recvmsg(connection.want, ancillary_bytes)
@@ -123,23 +123,20 @@ class Worker:
                 if flight is None or not data:
                     links.closed(connection, read_ns)
                     continue
-                if connection.tls is not None:
-                    data = links.decrypt(connection, connection.tls, data)
-                    if not data:
-                        continue
-                put_row(pack(flight.serial, len(data), read_ns, ancillary[0][2] if ancillary else _NO_STAMP))
+                size = len(data)
+                put_row(pack(flight.serial, size, read_ns, ancillary[0][2] if ancillary else no_stamp))
                 put_data(data)
-                if connection.under_way and data.endswith(EVENT_AND_CHUNK_END):
+                if size >= connection.want:
+                    connection.want = LARGE_READ_BYTES
+                if connection.under_way and data.endswith(whole_event):
                     unfed = connection.unfed
-                    if len(unfed) < MOST_UNFED:
+                    if len(unfed) < most_unfed:
                         unfed.append(data)
                         continue
                 connection.read_ns = read_ns
                 if flight.status < 200:
                     flight.received = True
                     connection.opening += data
-                    if len(data) == connection.want:
-                        connection.want = LARGE_READ_BYTES
                 try:
                     connection.feed(data)
                 except Exception as error:  # the framer's, or a defect of an endpoint's predicate
