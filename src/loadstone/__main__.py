@@ -5,9 +5,11 @@ One rule: a user sees no trace, unless asked for with --verbose.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import select
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,13 +23,18 @@ from loadstone.cli.elsewhere import ADVICE
 from loadstone.errors import Exit, LoadstoneError
 
 _COMPLETE = "_LOADSTONE_COMPLETE"
+_STDERR = 2
+_SCARCE = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""What the machine has run out of is no defect."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code (`errors.Exit`)."""
     if os.environ.get(_COMPLETE):
         return shell_complete(loadstone, {}, "loadstone", _COMPLETE, os.environ[_COMPLETE])
-    sys.stdout = sys.stdout or io.StringIO()  # `>&-` closed it
+    if arguments is None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop: leave nothing behind
+    _fill_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _flushed(_invoked(words))
@@ -39,6 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say("interrupted.", Exit.INTERRUPTED)
     except Exception as defect:
         return _defect(defect, trace=not {"-v", "--verbose"}.isdisjoint(words))
+
+
+def _fill_closed_streams() -> None:
+    """Streams that `>&-` closed lead nowhere; else the next file that is opened would be taken for one of them."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(descriptor)
+    sys.stdout, sys.stderr = sys.stdout or io.StringIO(), sys.stderr or io.StringIO()
 
 
 def _invoked(words: list[str]) -> int:
@@ -70,6 +85,8 @@ def _defect(defect: Exception, trace: bool) -> int:
         return Exit.FAILED
     if trace:
         traceback.print_exception(defect)
+    if isinstance(defect, OSError) and defect.errno in _SCARCE:
+        return _say(f"{defect}. Free some, and run again.", Exit.FAILED)
     where = traceback.extract_tb(defect.__traceback__)[-1]
     return _say(
         f"{type(defect).__name__}: {defect} ({Path(where.filename).name}:{where.lineno}). This is a defect of "
