@@ -62,7 +62,8 @@ def verdict(report: Report, width: int, color: bool) -> list[str]:
     word, said = report.certificate.verdict, report.certificate.headline
     lines = _titled(word, COLORS[word] if color else None, said, width)
     for check in _troubles(report.certificate.checks)[:MOST_CHECKS]:
-        lines += wrap(printable(_unsaid(check, said)), width, "  ", "  ")
+        if unsaid := _unsaid(check, said):
+            lines += wrap(printable(unsaid), width, "  ", "  ")
     if report.run.saturated:
         why = "".join(
             _unsaid(check, said) for check in report.certificate.checks if check.name == "saturation"
@@ -85,10 +86,6 @@ def _titled(word: str, tint: str | None, text: str, width: int) -> list[str]:
 def _troubles(checks: Iterable[Check]) -> list[Check]:
     wrong = [check for check in checks if check.verdict in SEVERITY]
     return sorted(wrong, key=lambda check: SEVERITY.index(check.verdict))
-
-
-def _without(said: str, finding: str) -> str:
-    return "" if finding in said else printable(finding) + " "
 
 
 def headline(report: Report, width: int) -> list[str]:
