@@ -64,6 +64,18 @@ def test_one_signal_lets_answers_under_way_end(running, tmp_path, run_of, number
     assert any("was interrupted" in notice for notice in run.report.run.notices)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_before_the_load_a_signal_leaves_nothing_behind(started, scripted, tmp_path, wait_until, number):
+    server = scripted(preflight=lambda call, wire: wire.hold())
+    process = started(f"profile --url {server.url} --model m --artifact-dir run --isl 16")
+    wait_until(lambda: server.posts)
+    crew = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    assert ended(process) == (130, "", "loadstone: error: interrupted.\n")
+    assert list(tmp_path.iterdir()) == []
+    assert [child for child in crew if child.is_running()] == []
+
+
 def test_a_second_signal_cuts_them_off(started, scripted, tmp_path, run_of, wait_until):
     server = scripted(lambda call, wire: wire.hold() if call.row >= 3 else wire.answer(call))
     process = started(
@@ -136,6 +148,24 @@ def test_a_killed_worker_makes_the_run_invalid_and_loses_no_count(
     adds_up(run)
     assert run.counts["ok-length"] > 40
     assert 1 <= 120 - run.counts["ok-length"] <= 4
+
+
+def test_a_server_that_dies_ends_the_run_early_and_is_no_fault_of_it(started, tmp_path, run_of, wait_until):
+    process = started(
+        "profile --url sim:step_ms=1 --artifact-dir run --streaming --isl 16 --osl 40 --concurrency 4"
+        " --extra-inputs ignore_eos:true --request-count 200"
+    )
+    wait_until(lambda: recorded_bytes(tmp_path / "run") > 100_000)
+    [victim] = children(process, "loadstone.sim.server")
+    victim.kill()
+    ended(process)
+    run = run_of(tmp_path / "run")
+    assert run.report.run.end == "complete"
+    assert run.report.outcomes.planned == 200
+    adds_up(run)
+    assert set(run.counts) <= {"ok-length", "reset", "truncated", "connect"}
+    assert run.counts["connect"] > 50
+    assert run.against == []
 
 
 def test_nothing_is_left_running(running, tmp_path):

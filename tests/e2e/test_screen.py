@@ -114,3 +114,26 @@ def test_no_progress_on_a_terminal_when_none_is_wanted(terminal, engine):
     _, shown = terminal(f"profile --url {engine.url} {LOAD} --artifact-dir run --ui none", 100)
     assert "\r\x1b[Kmeasured" not in shown
     assert "time to first token" in shown
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_reason_to_fail(engine, tmp_path, run_of, closed):
+    command = f"{sys.executable} -m loadstone profile --url {engine.url} {LOAD} --artifact-dir run {closed}"
+    code = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, timeout=60).returncode
+    assert code in (0, 5)
+    assert run_of(tmp_path / "run").report.outcomes.planned == 20
+
+
+def test_results_that_cannot_be_printed_are_a_failure_and_no_defect(run, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "loadstone", "report", str(run.path)],
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "loadstone: error: [Errno 28] No space left on device. Free some, and run again.\n"
+
+
+def test_a_verdict_has_no_empty_line_under_it(profile, engine):
+    out = profile(f"--url {engine.url} {LOAD} --request-rate 0.001 --benchmark-duration 0.05").out
+    assert out.startswith("INVALID: no request was sent.\n\nsim")
