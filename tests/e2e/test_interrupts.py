@@ -150,6 +150,22 @@ def test_a_killed_worker_makes_the_run_invalid_and_loses_no_count(
     assert 1 <= 120 - run.counts["ok-length"] <= 4
 
 
+def test_a_killed_decoder_costs_nothing_but_time(started, engine, tmp_path, run_of, wait_until):
+    process = started(
+        f"profile --url {engine.url} --artifact-dir run --streaming --isl 16 --osl 40 --concurrency 4"
+        " --extra-inputs ignore_eos:true --request-count 100 --warmup-request-count 5"
+    )
+    wait_until(lambda: recorded_bytes(tmp_path / "run") > 100_000)
+    [victim] = children(process, "loadstone.read.follow")
+    victim.kill()
+    ended(process)
+    run = run_of(tmp_path / "run")
+    assert run.counts == {"ok-length": 100}
+    assert run.report.outcomes.warmup == {"ok-length": 5}
+    assert run.requests["output_tokens"].to_list() == [40] * 100
+    assert run.against == []
+
+
 def test_a_server_that_dies_ends_the_run_early_and_is_no_fault_of_it(started, tmp_path, run_of, wait_until):
     process = started(
         "profile --url sim:step_ms=1 --artifact-dir run --streaming --isl 16 --osl 40 --concurrency 4"

@@ -21,10 +21,15 @@ CUT_OFF = "The run was cut off before its end; this is what had been recorded."
 def salvage(folder: Path) -> None:
     """Decodes what is left in `recording/` and completes `run.json` from it."""
     log = read_run(folder)
-    decode_all(_job(folder, log))
+    decode_rest(folder, log)
     log.phases = _phases(folder, log.config["load"]["warmup_request_count"])
     log.notices.append(CUT_OFF)
     write_run(folder, log)
+
+
+def decode_rest(folder: Path, log: RunLog) -> None:
+    """Decodes what is in `recording/` and in no part yet, such as a decoder leaves behind that died."""
+    decode_all(_job(folder, log))
 
 
 def _job(folder: Path, log: RunLog) -> Job:

@@ -22,6 +22,7 @@ from loadstone.folder import PhaseLog, read_run
 from loadstone.plan.store import UNKNOWN, WHEN_A_SLOT_FREES, read_rows
 from loadstone.read.columns import sync
 from loadstone.read.outcome import NOT_SENT
+from loadstone.read.salvage import decode_rest
 from loadstone.read.schema import REQUESTS
 
 RANGE_ENTRIES = 128 << 10
@@ -42,19 +43,33 @@ class _Decoded(NamedTuple):
 def build(folder: Path) -> None:
     """Makes `requests.parquet` from the parts and the plan; does nothing when it is there already.
 
-    Raises `LoadstoneError` when a request was decoded twice or lies outside the phases of `run.json`.
+    What a decoder that died has left in the recording is decoded first. Raises `LoadstoneError` when a request was decoded twice or lies outside the phases of `run.json`.
     """
     table = folder / run_folder.REQUESTS
-    parts = sorted((folder / run_folder.PARTS).glob("d*.parquet"))
+    parts = _parts(folder)
     if not table.exists():
-        phases = read_run(folder).phases
+        log = read_run(folder)
+        phases = log.phases
         decoded = _decoded(parts)
+        if len(decoded.request) < sum(phase.planned for phase in phases) and _undecoded(folder):
+            decode_rest(folder, log)
+            parts = _parts(folder)
+            decoded = _decoded(parts)
         _check(decoded, phases)
         _write(_tables(folder, phases, decoded, parts), table, _group_rows(phases, decoded))
     for part in parts:
         part.unlink()
     if parts:
         (folder / run_folder.PARTS).rmdir()
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted((folder / run_folder.PARTS).glob("d*.parquet"))
+
+
+def _undecoded(folder: Path) -> bool:
+    """Whether the recording may hold more than the parts: a decoder that ends well takes the segments with it."""
+    return any((folder / run_folder.RECORDING).glob("w*.idx"))
 
 
 def _decoded(parts: list[Path]) -> _Decoded:
