@@ -1,13 +1,16 @@
 """The board: live counters in shared memory, written by workers and decoders, summed by the screen.
 
 A file of 64-bit integers mapped by every process of a run; each process writes only its own block, so
-there are no locks, and a reader may see a block a few counts apart but never torn numbers. A block is
+no one waits, and a reader may see a block a few counts apart but never torn numbers. A block is
 `FIELDS` counters followed by `HISTOGRAMS` log-bucket histograms. Nothing here is used for results.
 """
 
 from __future__ import annotations
 
+import fcntl
 import mmap
+import sys
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -99,6 +102,8 @@ class Board:
         if create:
             path.write_bytes(bytes(size))
         with path.open("r+b") as file:
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(file, fcntl.LOCK_SH)  # the map's own descriptor keeps it: see `folder.goes_on`
             self._map = mmap.mmap(file.fileno(), size)
         self._words = memoryview(self._map).cast("q")
         self.blocks = blocks
@@ -108,11 +113,17 @@ class Board:
         return self._words[index * WORDS : (index + 1) * WORDS]
 
     def live(self) -> Live:
-        """The sum over all blocks."""
-        rows = [self._words[i * WORDS : (i + 1) * WORDS].tolist() for i in range(self.blocks)]
-        total = [sum(column) for column in zip(*rows, strict=True)]
-        histograms = [total[FIELDS + h * BUCKETS : FIELDS + (h + 1) * BUCKETS] for h in Histogram]
-        return Live(total[:FIELDS], histograms)
+        """The sum over all blocks.
+
+        Counts stay far below 2**63, so no lane of one long number ever carries into the next: adding the blocks as
+        long numbers adds all lanes at once, fifty times faster than one by one.
+        """
+        size = WORDS * 8
+        blocks = (self._map[at : at + size] for at in range(0, self.blocks * size, size))
+        added = sum(int.from_bytes(block, sys.byteorder) for block in blocks)
+        words = memoryview(added.to_bytes(size, sys.byteorder)).cast("q").tolist()
+        histograms = [words[FIELDS + h * BUCKETS : FIELDS + (h + 1) * BUCKETS] for h in Histogram]
+        return Live(words[:FIELDS], histograms)
 
     def close(self) -> None:
         """Unmaps the file. Blocks handed out must not be used afterwards."""

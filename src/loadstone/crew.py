@@ -23,7 +23,6 @@ from loadstone.sim.options import from_url
 from loadstone.wire import request
 
 WORKERS_A_DECODER = 4
-BOARD = "board"
 PORTABLE = "LOADSTONE_PORTABLE"
 """Set to 1: no epoll, no timerfd, no kernel stamps, as on systems that lack them."""
 
@@ -48,7 +47,7 @@ class Crew:
             (home / name).mkdir()
         (home / folder.PLAN / BODIES).touch()
         decoders = -(-workers // WORKERS_A_DECODER)
-        self._board_path = home / folder.RECORDING / BOARD
+        self._board_path = home / folder.RECORDING / folder.BOARD
         self.board = Board(self._board_path, workers + decoders, create=True)
         self.fleet = Fleet(workers, home / folder.PLAN / ROWS, log)
         quiet = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,8 @@ RUN = "run.json"
 PLAN = "plan"
 RECORDING = "recording"
 """Raw segments while the run lasts; see `loadstone.recording`."""
+BOARD = "board"
+"""In `RECORDING`; every process of the run has it open with a shared lock, which the kernel lifts when it ends."""
 PARTS = "parts"
 """Decoded tables, `d<decoder>-<number>.parquet`, in the columns of `read.schema.REQUESTS`."""
 FAULTS = "faults"
@@ -125,6 +128,18 @@ def write_run(folder: Path, log: RunLog) -> None:
     draft.replace(folder / RUN)
 
 
+def goes_on(folder: Path) -> bool:
+    """Whether some process of the run is alive."""
+    try:
+        with (folder / RECORDING / BOARD).open("rb") as board:
+            fcntl.flock(board, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, REPORT)
 """What a new run would otherwise inherit. Other outputs are overwritten; anything else is not ours to remove."""
 
@@ -133,7 +148,7 @@ def claim(folder: Path, force: bool) -> None:
     """Makes `folder` ready for a new run.
 
     Raises `UsageError` when it cannot be written to, or holds anything already: an earlier run is only
-    replaced with `force`, and what is not a run never.
+    replaced with `force`, and what is not a run, or still goes on, never.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,6 +171,8 @@ def _clear(folder: Path, present: set[str], force: bool) -> None:
         )
     if not force:
         raise UsageError(f"output.folder = {str(folder)!r} holds a run already; --force replaces it.")
+    if goes_on(folder):
+        raise UsageError(f"output.folder = {str(folder)!r}: its run still goes on; choose another.")
     for name in present & set(OURS):
         entry = folder / name
         if entry.is_dir() and not entry.is_symlink():

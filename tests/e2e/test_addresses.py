@@ -111,7 +111,7 @@ def test_a_certificate_of_a_known_authority_is_accepted(good, secure, authority,
 
 def test_tls_to_a_server_that_has_none(profile, scripted):
     server = scripted(preflight=lambda call, wire: wire.answer(call))
-    run = profile(f"--url https://{server.url} {LOAD} --insecure --connect-timeout-seconds 2")
+    run = profile(f"--url https://{server.url} {LOAD} --insecure --connect-timeout-seconds 0.5")
     assert (run.code, run.out) == (1, "")
     assert (
         run.err.startswith(f"loadstone: error: https://{server.url}: TLS failed: ")

@@ -110,7 +110,7 @@ def test_only_successes_are_in_the_latencies(faulty):
 def test_the_servers_words_are_shown_and_cannot_move_the_cursor(faulty):
     assert faulty.requests["fault"][5] == "the engine died (500)"
     assert faulty.requests["fault"][1] == "HTTP 500: out of [31mmemory (500)"
-    assert "the engine died" in faulty.out
+    assert "1 x http-error (faults/http-error-1.http): HTTP 500: out of [31mmemory (500)\n" in faulty.out
     assert "\x1b" not in faulty.out + faulty.err + (faulty.path / "report.json").read_text()
 
 
@@ -185,7 +185,7 @@ def test_a_server_that_closes_after_every_stream_costs_nothing_but_connections(g
     run = good(f"--url {server.url} {LOAD} --concurrency 2")
     assert run.counts == {"ok": ROWS}
     assert server.connections >= ROWS
-    assert [call.row for call in server.posts[1:]] == sorted(call.row for call in server.posts[1:])
+    assert sorted(call.row for call in server.posts[1:]) == list(range(ROWS))
 
 
 def test_a_new_connection_that_is_closed_at_once_is_no_reason_to_try_again(good, scripted):

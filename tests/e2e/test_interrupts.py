@@ -184,6 +184,21 @@ def test_a_server_that_dies_ends_the_run_early_and_is_no_fault_of_it(started, tm
     assert run.against == []
 
 
+def test_a_run_that_goes_on_is_left_alone(running, loadstone, tmp_path, run_of):
+    process = running("--workers 2")
+    folder = str(tmp_path / "run")
+    asked = loadstone("report", folder)
+    forced = loadstone("profile", "--url", "sim:", "--artifact-dir", folder, "--force", "--isl", "16")
+    assert (asked.code, asked.out, forced.code, forced.out) == (2, "", 2, "")
+    assert asked.err == f"loadstone: error: {folder}: its run still goes on; ask again when it has ended.\n"
+    assert "its run still goes on; choose another." in forced.err
+    process.send_signal(signal.SIGINT)
+    ended(process)
+    run = run_of(folder)
+    adds_up(run)
+    assert run.counts == {"ok-length": run.report.outcomes.planned}
+
+
 def test_nothing_is_left_running(running, tmp_path):
     process = running("--workers 2")
     crew = psutil.Process(process.pid).children(recursive=True)

@@ -54,12 +54,6 @@ def test_forty_columns_are_enough(good, loadstone, run):
     assert any(line.startswith("TTFT") for line in lines)
 
 
-def test_quiet_leaves_the_results(good, engine):
-    quiet = good(f"--url {engine.url} {LOAD} --ui none")
-    assert "time to first token" in quiet.out
-    assert "\nmeasured  " in quiet.err  # plain lines, as everywhere but on a terminal
-
-
 @pytest.fixture
 def terminal(tmp_path):
     """Runs a command on a terminal of its own; what the terminal showed, and the exit code."""

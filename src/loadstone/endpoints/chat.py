@@ -85,21 +85,42 @@ def ended(data: bytes) -> bool:
 def fold(events: Sequence[Event]) -> Reply:
     """The meaning of a stream's chunks."""
     reply = Reply()
+    text, output = reply.text.append, reply.output.append
     counts: list[int | None] = []
     usage = None
     for position, event in enumerate(events):
+        choices = event.choices
+        if choices is not None and len(choices) == 1 and event.usage is None and event.error is None:
+            # Nearly every chunk is a piece of text and nothing else: told apart here, it costs no call.
+            choice = choices[0]
+            delta = choice.delta
+            if (
+                delta is not None
+                and delta.content
+                and choice.finish_reason is None
+                and delta.reasoning_content is None
+                and delta.reasoning is None
+                and delta.tool_calls is None
+                and delta.function_call is None
+            ):
+                text(delta.content)
+                output(position)
+                counts.append(None)
+                if reply.first_answer is None:
+                    reply.first_answer = position
+                continue
         brought = 0
-        for choice in event.choices or ():
+        for choice in choices or ():
             brought |= _take(choice, choice.delta, reply)
         if brought:
-            reply.output.append(position)
+            output(position)
             counts.append(None if event.usage is None else _usage.completion_tokens(event.usage))
             if brought & _ANSWER and reply.first_answer is None:
                 reply.first_answer = position
         if event.usage is not None:
             usage = event.usage
-        if event.choices is None or event.error:
-            reply.error = reply.error or _error.in_band(event, event.choices is not None)
+        if choices is None or event.error:
+            reply.error = reply.error or _error.in_band(event, choices is not None)
     reply.usage = _usage.normalised(usage)
     reply.tokens_after = _usage.running(counts)
     return reply

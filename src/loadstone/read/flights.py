@@ -58,7 +58,13 @@ Data = Mapping[int, mmap.mmap | bytes]
 def take_ended(rows: Rows, before_ns: int) -> tuple[Rows, Rows]:
     """Splits rows into those of flights that ended before that moment, and the rest."""
     ends = rows[(rows["code"] == END) & (rows["at_ns"] < before_ns)]
-    ended = np.isin(rows["serial"], ends["serial"])
+    if not len(ends):
+        return rows[:0], rows
+    serials = rows["serial"]
+    first = serials.min()
+    has_ended = np.zeros(int(serials.max() - first) + 1, np.bool_)  # a table: np.isin would sort every time
+    has_ended[ends["serial"] - first] = True
+    ended = has_ended[serials - first]
     return rows[ended], rows[~ended]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from loadstone import folder as run_folder
+from loadstone.errors import UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
 from loadstone.read.decoder import Job
 from loadstone.read.follow import decode_all
@@ -19,7 +20,12 @@ CUT_OFF = "The run was cut off before its end; this is what had been recorded."
 
 
 def salvage(folder: Path) -> None:
-    """Decodes what is left in `recording/` and completes `run.json` from it."""
+    """Decodes what is left in `recording/` and completes `run.json` from it.
+
+    Raises `UsageError` while the run goes on: the recording is still its decoders' own.
+    """
+    if run_folder.goes_on(folder):
+        raise UsageError(f"{folder}: its run still goes on; ask again when it has ended.")
     log = read_run(folder)
     decode_rest(folder, log)
     log.phases = _phases(folder, log.config["load"]["warmup_request_count"])
