@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from loadstone import folder
+from loadstone.board import Board
 from loadstone.errors import UsageError
 
 
@@ -109,3 +110,24 @@ def test_no_run_log(tmp_path):
     (tmp_path / folder.RUN).write_text('{"id": 1}')
     with pytest.raises(msgspec.ValidationError):
         folder.read_run(tmp_path)
+
+
+def test_a_run_goes_on_as_long_as_a_process_has_its_board(tmp_path):
+    (tmp_path / folder.RECORDING).mkdir()
+    assert not folder.goes_on(tmp_path)
+    board = Board(tmp_path / folder.RECORDING / folder.BOARD, 1, create=True)
+    assert folder.goes_on(tmp_path)
+    board.close()
+    assert not folder.goes_on(tmp_path)
+
+
+def test_a_run_that_goes_on_is_not_replaced_by_force(tmp_path):
+    (tmp_path / folder.RECORDING).mkdir()
+    (tmp_path / folder.RUN).touch()
+    board = Board(tmp_path / folder.RECORDING / folder.BOARD, 1, create=True)
+    with pytest.raises(UsageError, match="its run still goes on; choose another"):
+        folder.claim(tmp_path, force=True)
+    assert (tmp_path / folder.RUN).exists()
+    board.close()
+    folder.claim(tmp_path, force=True)
+    assert list(tmp_path.iterdir()) == []
