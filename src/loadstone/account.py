@@ -17,7 +17,7 @@ from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached
 from loadstone.tokens import Tokenizer
 
 SOURCE = "synthetic"
-NOT_BEGUN = Conducted([], [], False, 0, None)
+NOT_BEGUN = Conducted([], [], False, None, 0, None)
 NO_CLOCK = ClockLog(kernel_stamps=False, steps=0)
 
 
@@ -58,7 +58,7 @@ def account(
         command=setting.command,
         loadstone_version=__version__,
         started=setting.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        end="interrupted" if conducted.interrupted else "complete",
+        end="interrupted" if conducted.interrupted else "aborted" if conducted.trouble else "complete",
         seed=setting.seed,
         config=masked(setting.config),
         phases=conducted.phases,
@@ -87,6 +87,8 @@ def _dataset(setting: Setting, planned: int, surveyed: Survey) -> DatasetLog:
 
 def _notices(setting: Setting, found: Preflight, conducted: Conducted, surveyed: Survey) -> Iterator[str]:
     """What a reader has to know that the tables do not hold."""
+    if conducted.trouble:
+        yield f"The load was stopped: {conducted.trouble}."
     if setting.tokenizer.flaw:
         yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
     template, includes = template_tokens(found.log), setting.config.input.isl_includes_template

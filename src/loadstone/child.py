@@ -75,6 +75,10 @@ class Child:
                 return lines[0]
         return None
 
+    def failed(self) -> bool:
+        """It has exited, and not because its work was done."""
+        return self._process.poll() not in (None, 0)
+
     def kill(self) -> None:
         """Ends it at once."""
         self._process.kill()

@@ -145,6 +145,11 @@ class Crew:
             portable=os.environ.get(PORTABLE) == "1",
         )
 
+    def trouble(self) -> str | None:
+        """Why the load cannot go on: a process it depends on has died. Workers are the fleet's own business."""
+        dead = [child.module for child in self._others if child.failed()]
+        return f"{dead[0]} died; see {folder.LOG}" if dead else None
+
     def finish(self) -> ClockLog:
         """Ends workers, then decoders, once each has written what it holds."""
         self.fleet.quit()
@@ -155,6 +160,6 @@ class Crew:
             if line is not None:
                 drained.append(msgspec.json.decode(line, type=Drained))
         return ClockLog(
-            kernel_stamps=bool(drained) and all(word.kernel_stamps for word in drained),
+            kernel_stamps=self.fleet.kernel_stamps and all(word.kernel_stamps for word in drained),
             steps=max((word.clock_steps for word in drained), default=0),
         )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from pathlib import Path
 from typing import Any, Literal
@@ -144,6 +145,19 @@ OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, REPORT)
 """What a new run would otherwise inherit. Other outputs are overwritten; anything else is not ours to remove."""
 
 
+def claimable(folder: Path, force: bool) -> None:
+    """Raises `UsageError` when `claim` would; changes nothing."""
+    try:
+        _look(folder, force)
+        there = next(path for path in (folder, *folder.parents, Path()) if path.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(20, f"{there} is not a directory")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(13, "no permission to write there")
+    except OSError as error:
+        raise _unusable(folder, error) from None
+
+
 def claim(folder: Path, force: bool) -> None:
     """Makes `folder` ready for a new run.
 
@@ -152,30 +166,39 @@ def claim(folder: Path, force: bool) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        present = {entry.name for entry in folder.iterdir()}
-        if present:
-            _clear(folder, present, force)
+        _look(folder, force)
+        _clear(folder)
         probe = folder / ".writable"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UsageError(
-            f"output.folder = {str(folder)!r}: {error.strerror}. Choose another one with --artifact-dir."
-        ) from None
+        raise _unusable(folder, error) from None
 
 
-def _clear(folder: Path, present: set[str], force: bool) -> None:
+def _unusable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"output.folder = {str(folder)!r}: {error.strerror}. Choose another one with --artifact-dir."
+    )
+
+
+def _look(folder: Path, force: bool) -> None:
+    """Raises `UsageError` when what is in the folder must stay there."""
+    present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    if not present:
+        return
+    where = f"output.folder = {str(folder)!r}"
     if CONFIG not in present and RUN not in present:
-        raise UsageError(
-            f"output.folder = {str(folder)!r}: it is not empty and holds no run; choose another."
-        )
+        raise UsageError(f"{where}: it is not empty and holds no run; choose another.")
     if not force:
-        raise UsageError(f"output.folder = {str(folder)!r} holds a run already; --force replaces it.")
+        raise UsageError(f"{where} holds a run already; --force replaces it.")
     if goes_on(folder):
-        raise UsageError(f"output.folder = {str(folder)!r}: its run still goes on; choose another.")
-    for name in present & set(OURS):
+        raise UsageError(f"{where}: its run still goes on; choose another.")
+
+
+def _clear(folder: Path) -> None:
+    for name in OURS:
         entry = folder / name
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
-            entry.unlink()
+            entry.unlink(missing_ok=True)

@@ -36,6 +36,7 @@ from loadstone.terminal import wants_color
 from loadstone.tokens.prompts import Prompts
 from loadstone.tui.simple import Progress
 from loadstone.wire import url
+from loadstone.wire.url import Target
 
 logger = logging.getLogger("loadstone")
 
@@ -67,6 +68,8 @@ def settle(config: Config, command: str) -> Setting:
     phases = schedule.phases(config.load)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
+    if config.output.folder:
+        folder.claimable(Path(config.output.folder), config.output.force)
     if config.endpoint.model is None:
         config = _with_model(config)
     home = Path(config.output.folder or default_folder(config, phases[-1], started))
@@ -124,6 +127,8 @@ def _run(setting: Setting) -> None:
             config.load.duration_s,
         )
         target = url.parse(crew.engine(config.endpoint) or config.endpoint.url)
+        _say(progress, _opening(setting, target))
+        _say(progress, f"run folder {home} · about {_disk_mb(config, setting.phases[-1]):,} MB at most")
         reached = reach(target, config.endpoint)
         (home / folder.CONFIG).write_text(dump_toml(config))
         found = _preflight(setting, reached)
@@ -136,15 +141,12 @@ def _run(setting: Setting) -> None:
         job = _compose_job(setting, found)
         complete = compose.beforehand(job)
         logger.info("plan: %s", "complete" if complete else "its beginning; the composer goes on with it")
-        for line in _announcement(setting, reached):
-            progress.say(line)
-            logger.info("%s", line)
         crew.brief(config, reached, f"{setting.id}-", _path(config, reached))
         if not complete:
             crew.compose(job)
         folder.write_run(home, begun(setting, reached, found))
         with Interrupt() as interrupt:
-            conduct = Conduct(crew.fleet, crew.board, home / folder.PLAN, interrupt)
+            conduct = Conduct(crew.fleet, crew.board, home / folder.PLAN, interrupt, crew.trouble)
             conducted = conduct.lead(
                 setting.phases,
                 lambda phase, elapsed_s: progress.update(crew.board.live(), elapsed_s, phase),
@@ -226,12 +228,12 @@ def _compose_job(setting: Setting, found: Preflight) -> compose.ComposeJob:
     )
 
 
-def _announcement(setting: Setting, reached: Reached) -> Iterator[str]:
+def _opening(setting: Setting, target: Target) -> str:
+    """What is about to happen, said before the server is asked anything."""
     config, phase = setting.config, setting.phases[-1]
-    bounds = [f"{phase.requests:,} requests"] if phase.requests else []
+    bounds = [f"{phase.requests:,} request{'s' if phase.requests > 1 else ''}"] if phase.requests else []
     bounds += [f"{config.load.duration_s:g} s"] if config.load.duration_s else []
-    yield f"{reached.target.url}  model {config.endpoint.model}  {' or '.join(bounds)}  seed {setting.seed}"
-    yield f"run folder {setting.home}  (about {_disk_mb(config, phase):,} MB at most)"
+    return f"{target.url} · model {config.endpoint.model} · {' or '.join(bounds)} · seed {setting.seed}"
 
 
 def _disk_mb(config: Config, phase: Phase) -> int:
@@ -240,6 +242,11 @@ def _disk_mb(config: Config, phase: Phase) -> int:
     prompt_bytes = 7 * config.input.isl_mean + 300
     answer_bytes = 24 * (config.input.osl_mean or 256) + 900
     return round((requests * (2 * prompt_bytes + answer_bytes) + (64 << 20)) / 1e6)
+
+
+def _say(progress: Progress, line: str) -> None:
+    progress.say(line)
+    logger.info("%s", line)
 
 
 @contextmanager

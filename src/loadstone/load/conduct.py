@@ -25,23 +25,36 @@ NOTICE_NS = 30_000_000
 
 
 class Conducted(NamedTuple):
-    """How the phases went. `workers` are those of the measured phase; `busy_share` is of all cores during it."""
+    """How the phases went. `workers` are those of the measured phase; `busy_share` is of all cores during it.
+
+    `trouble` says why the load was stopped, when it was not the user who did.
+    """
 
     phases: list[PhaseLog]
     workers: list[WorkerLog]
     interrupted: bool
+    trouble: str | None
     starved: int
     busy_share: float | None
 
 
 class Conduct:
-    """A fleet about to be led through `phases`."""
+    """A fleet about to be led through its phases. `trouble` tells why the load cannot go on, if it cannot."""
 
-    def __init__(self, fleet: Fleet, board: Board, plan: Path, interrupt: Interrupt) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        board: Board,
+        plan: Path,
+        interrupt: Interrupt,
+        trouble: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._fleet = fleet
         self._board = board
         self._plan = plan
         self._interrupt = interrupt
+        self._look_for_trouble = trouble
+        self._trouble: str | None = None
         self._stop_ns: int | None = None
         self._heeded = 0
 
@@ -56,7 +69,7 @@ class Conduct:
         busy_share = None
         first_row = 0
         for number, phase in enumerate(phases):
-            if self._interrupt.asked:
+            if self._interrupt.asked or self._trouble:
                 break
             busy_before, time_before = environment.cpu_busy_s()
             log, done = self._run(number, phase, first_row, tick)
@@ -66,7 +79,7 @@ class Conduct:
             starved += sum(word.starved for word in done.values())
             first_row += phase.requests or log.planned
         workers = [self._worker(index, done.get(index)) for index in range(self._fleet.workers)]
-        return Conducted(logs, workers, self._interrupt.asked > 0, starved, busy_share)
+        return Conducted(logs, workers, self._interrupt.asked > 0, self._trouble, starved, busy_share)
 
     def _run(
         self, number: int, phase: Phase, first_row: int, tick: Callable[[str, float], None]
@@ -115,15 +128,20 @@ class Conduct:
         return sum(start_ns + row.due_ns < stopped_ns for row in rows)
 
     def _heed(self, phase: Phase) -> None:
-        """Once: nothing more is sent, answers under way have the grace. Twice: they have not."""
-        if self._interrupt.asked == self._heeded:
-            return
-        self._heeded = self._interrupt.asked
+        """Stops the load when the user or trouble asks: answers under way have the grace, at a second Ctrl-C not."""
+        if self._trouble is None and (trouble := self._look_for_trouble()):
+            self._trouble = trouble
+            self._stop(phase, at_once=False)
+        if self._interrupt.asked > self._heeded:
+            self._heeded = self._interrupt.asked
+            self._stop(phase, at_once=self._heeded > 1)
+
+    def _stop(self, phase: Phase, at_once: bool) -> None:
         now = time.monotonic_ns()
         if self._stop_ns is None:
             self._stop_ns = now
         grace_ns = round(DEFAULT_GRACE_S * 1e9) if phase.grace_ns is None else phase.grace_ns
-        self._fleet.stop(self._stop_ns, now if self._heeded > 1 else now + grace_ns)
+        self._fleet.stop(self._stop_ns, now if at_once else now + grace_ns)
 
     def _worker(self, index: int, word: PhaseDone | None) -> WorkerLog:
         fault = self._fleet.faults.get(index)

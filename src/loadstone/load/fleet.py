@@ -47,6 +47,7 @@ class Fleet:
         for index, child in enumerate(self._children):
             self._selector.register(child, selectors.EVENT_READ, index)
         self._stop: StopOrder | None = None
+        self._ended = False
 
     def brief(self, job: Job) -> None:
         """Gives every worker its job and waits until all are ready."""
@@ -88,7 +89,10 @@ class Fleet:
             self._children[index].tell(self._stop)
 
     def quit(self) -> None:
-        """Lets every worker write what it holds and exit, and waits for that."""
+        """Lets every worker write what it holds and exit, and waits for that; a second time does nothing."""
+        if self._ended:
+            return
+        self._ended = True
         for index in self._alive():
             self._children[index].tell(Quit())
         for child in self._children:
@@ -114,8 +118,8 @@ class Fleet:
                 yield index, msgspec.json.decode(line, type=Word)
             if child.ended:
                 self._selector.unregister(child)
-                self.faults[index] = f"worker {index} (pid {child.pid}) died"
-                logger.error("%s", self.faults[index])
+                self.faults[index] = f"its process (pid {child.pid}) died"
+                logger.error("worker %d: %s", index, self.faults[index])
 
     def _end_hung(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
         cut_ns = self._stop.cut_ns if self._stop else order.cut_ns
