@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
 ROW = Struct("<IIq16s")
 PAIR = Struct("<qq")
-TIMESPEC = PAIR
 
 CLOCK = 0xFFFF_FFFF
 START = 0xFFFF_FFFE
@@ -38,9 +38,32 @@ FIRST_CODE = 0x8000_0000
 SEGMENT_BYTES = 16 << 20
 
 END_FACTS = Struct("<qqqqqqqHHHHI")
-"""request, due_ns, sent_ns, written_ns (the last byte of the request given to the kernel; 0: never),
-connect_ns (connect began; 0: a kept-alive connection), connected_ns (TCP and TLS ready; 0: likewise or
-never), begun_ns (live first output; 0: never), wire end, HTTP status (0: none), retries, phase, body_bytes."""
+"""`Facts` as bytes."""
+
+
+class Facts(NamedTuple):
+    """What a worker noted of a flight by its end."""
+
+    request: int
+    """Row of the plan."""
+    due_ns: int
+    sent_ns: int
+    written_ns: int
+    """The last byte of the request was given to the kernel; 0: never."""
+    connect_ns: int
+    """Connecting began; 0: a kept-alive connection."""
+    connected_ns: int
+    """TCP and TLS stood; 0: likewise, or never."""
+    begun_ns: int
+    """The first output, as the endpoint's `begun` saw it; 0: never."""
+    end: int
+    """A `WireEnd`."""
+    status: int
+    """The HTTP status; 0: none."""
+    retries: int
+    phase: int
+    body_bytes: int
+    """Of the request."""
 
 
 class WireEnd(IntEnum):

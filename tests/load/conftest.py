@@ -26,7 +26,7 @@ from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, TlsJob
 from loadstone.load.worker import Worker
 from loadstone.plan.store import ROW as PLAN_ROW
 from loadstone.plan.store import ROWS, Draft, Writer
-from loadstone.recording import CLOCK, END, END_FACTS, FIRST_CODE, PAIR, RESENT, ROW, START, WireEnd
+from loadstone.recording import CLOCK, END, END_FACTS, FIRST_CODE, PAIR, RESENT, ROW, START, Facts, WireEnd
 from loadstone.wire import request, url
 
 MS = 1_000_000
@@ -163,23 +163,6 @@ class Server:
         for thread in self._threads:
             thread.join(5)
         assert not self.faults
-
-
-class Facts(NamedTuple):
-    """`recording.END_FACTS`, by name."""
-
-    request: int
-    due_ns: int
-    sent_ns: int
-    written_ns: int
-    connect_ns: int
-    connected_ns: int
-    begun_ns: int
-    end: int
-    status: int
-    retries: int
-    phase: int
-    body_bytes: int
 
 
 class Read(NamedTuple):

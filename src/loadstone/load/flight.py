@@ -34,7 +34,7 @@ class Flight:
         return not self.received and not self.retries
 
     def facts(self, end: WireEnd) -> bytes:
-        """The facts as `recording.END_FACTS`."""
+        """`recording.Facts`, packed."""
         return END_FACTS.pack(
             self.row.request, self.due_ns, self.sent_ns, self.written_ns, self.connect_ns,
             self.connected_ns, self.begun_ns, end, self.status, self.retries, self.row.phase, self.row.body_bytes,

@@ -14,29 +14,12 @@ from numpy.typing import NDArray
 
 from loadstone.read.segments import Rows
 from loadstone.read.stamps import Offsets, Times
-from loadstone.recording import END, END_FACTS, FIRST_CODE, RESENT, START, WireEnd
+from loadstone.recording import END, END_FACTS, FIRST_CODE, RESENT, START, Facts, WireEnd
 
 SECOND_NS = 1_000_000_000
 UNKNOWN_PHASE = 0xFFFF
 """A START row does not tell the phase; the plan does."""
 LOST = "the worker ended before this request did"
-
-
-class Facts(NamedTuple):
-    """What the worker noted at the end of a flight; the fields of `recording.END_FACTS`."""
-
-    request: int
-    due_ns: int
-    sent_ns: int
-    written_ns: int
-    connect_ns: int
-    connected_ns: int
-    begun_ns: int
-    end: int
-    status: int
-    retries: int
-    phase: int
-    body_bytes: int
 
 
 class Flight(NamedTuple):
