@@ -128,17 +128,34 @@ def test_rows_are_stored_up_to_a_limit(job, tmp_path, monkeypatch, limit, stored
     assert len(list(read_rows(tmp_path / "plan"))) == stored
 
 
-def test_what_is_composed_beforehand_is_bounded(job, monkeypatch, tmp_path):
-    monkeypatch.setattr(compose, "BEFOREHAND_REQUESTS", 10)
+def test_what_is_composed_beforehand_is_bounded_by_time(job, monkeypatch, tmp_path):
+    monkeypatch.setattr(compose, "BEFOREHAND_S", 0.0)
+    monkeypatch.setattr(compose, "BATCH_REQUESTS", 10)
     assert not compose.beforehand(job(request_count=11))
     assert len(list(read_rows(tmp_path / "plan"))) == 10
+
+
+@pytest.mark.parametrize(
+    ("load", "rows"),
+    [
+        ({"concurrency": 20}, 40),
+        ({"request_rate": 15.0}, 30),
+        ({"warmup_request_count": 50}, 60),
+    ],
+)
+def test_what_the_start_needs_is_composed_however_long_it_takes(job, monkeypatch, tmp_path, load, rows):
+    monkeypatch.setattr(compose, "BEFOREHAND_S", 0.0)
+    monkeypatch.setattr(compose, "BATCH_REQUESTS", 10)
+    assert not compose.beforehand(job(request_count=1_000, **load))
+    assert len(list(read_rows(tmp_path / "plan"))) == rows
 
 
 @pytest.mark.timeout(30)
 def test_the_composer_goes_on_ahead_of_what_was_drawn(job, monkeypatch, tmp_path):
     one = job(request_count=5_600)
     with monkeypatch.context() as patch:
-        patch.setattr(compose, "BEFOREHAND_REQUESTS", 300)
+        patch.setattr(compose, "BEFOREHAND_S", 0.0)
+        patch.setattr(compose, "BATCH_REQUESTS", 300)
         compose.beforehand(one)
     board = Board(tmp_path / "board", 1, create=True)
     child = Child("loadstone.compose", tmp_path / "log")

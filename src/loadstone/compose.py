@@ -24,8 +24,13 @@ from loadstone.endpoints import Ask
 from loadstone.plan import schedule, seeds
 from loadstone.plan.store import Draft, Writer
 
-BEFOREHAND_REQUESTS = 5_000
-"""So many rows are composed before the clock starts; the composer keeps as many ahead of the workers."""
+BEFOREHAND_S = 1.0
+"""Rows are composed before the clock starts for as long as this, and longer only for those needed at once."""
+NEEDED_S = 2.0
+"""Seconds of an open loop whose rows have to be there before it starts."""
+AHEAD_REQUESTS = 5_000
+AHEAD_BYTES = 256 << 20
+"""The composer keeps so many rows ahead of the workers, but no more than so many bytes of bodies."""
 BATCH_REQUESTS = 250
 NICENESS = 10
 ROWS_BEYOND = 64
@@ -116,12 +121,27 @@ def compose(rows: Iterator[Draft], writer: Writer, limit: int | None) -> bool:
 
 
 def beforehand(job: ComposeJob) -> bool:
-    """Composes what is composed before the clock starts; whether the plan is complete with it."""
+    """Composes what is composed before the clock starts; whether the plan is complete with it.
+
+    How far it gets depends on the time, what it writes does not: the composer goes on where this stops.
+    """
     writer = Writer(Path(job.folder))
+    rows = drafts(job)
+    needed = _needed_at_once(job.phases)
+    until = time.monotonic() + BEFOREHAND_S
     try:
-        return compose(drafts(job), writer, BEFOREHAND_REQUESTS)
+        while not compose(rows, writer, BATCH_REQUESTS):
+            if writer.requests >= needed and time.monotonic() >= until:
+                return False
+        return True
     finally:
         writer.close()
+
+
+def _needed_at_once(phases: list[schedule.Phase]) -> int:
+    """Rows without which the load would wait for the composer at its very start."""
+    first = sum(phase.requests or 0 for phase in phases[:-1])
+    return first + max(2 * (phases[-1].slots or 0), round(NEEDED_S * (phases[-1].rate or 0.0)))
 
 
 def main() -> None:
@@ -132,8 +152,8 @@ def main() -> None:
     board = Board(Path(order.board), order.blocks)
     rows = drafts(order.job, writer.requests)
     while not select.select([0], [], [], 0)[0]:
-        drawn = board.live().fields[Field.DRAWN]
-        if writer.requests - drawn >= BEFOREHAND_REQUESTS:
+        ahead = writer.requests - board.live().fields[Field.DRAWN]
+        if ahead >= AHEAD_REQUESTS or ahead * writer.body_bytes >= AHEAD_BYTES * writer.requests:
             time.sleep(0.02)
         elif compose(rows, writer, BATCH_REQUESTS):
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone.compose import BEFOREHAND_REQUESTS
 from loadstone.plan.store import read_rows
 
 SHORT = "--streaming --isl 16 --osl 4 --extra-inputs ignore_eos:true"
@@ -126,10 +125,11 @@ def test_defaults_are_a_closed_loop_of_one_and_fifty_requests(good, engine):
 
 def test_prompts_are_composed_while_the_load_runs(good, simulate):
     server = simulate("--null")
-    count = BEFOREHAND_REQUESTS + 1_000
+    count = 12_000  # of 2,000 tokens: more than is composed in the second before the start
     run = good(
-        f"--url {server.url} --isl 16 --osl 1 --concurrency 4 --request-count {count} --no-inputs-json"
+        f"--url {server.url} --isl 2000 --osl 1 --concurrency 4 --request-count {count} --no-inputs-json"
     )
+    assert "the composer goes on with it" in (run.path / "loadstone.log").read_text()
     assert run.counts == {"ok-length": count}
     assert run.requests["request"].to_list() == list(range(count))
     assert not any("composed in time" in notice for notice in run.report.run.notices)
@@ -138,7 +138,7 @@ def test_prompts_are_composed_while_the_load_runs(good, simulate):
 
 def test_a_duration_never_runs_out_of_prompts(good, simulate):
     server = simulate("--null")
-    rate = 1.2 * BEFOREHAND_REQUESTS / 2
+    rate = 3_000
     run = good(
         f"--url {server.url} --isl 16 --osl 1 --request-rate {rate} --arrival-pattern constant"
         " --benchmark-duration 2 --no-inputs-json"

@@ -35,4 +35,4 @@ def test_every_code():
 
 
 def test_the_limits_of_a_part():
-    assert (decoder.PART_TOKENS, decoder.PART_REQUESTS, decoder.PART_NS) == (262_144, 5_000, 10 * 10**9)
+    assert (decoder.PART_TOKENS, decoder.PART_REQUESTS, decoder.PART_NS) == (131_072, 5_000, 10 * 10**9)

@@ -33,7 +33,7 @@ from loadstone.wire.http1 import frame
 if TYPE_CHECKING:
     from loadstone.tokens import Tokenizer
 
-PART_TOKENS = 256 << 10
+PART_TOKENS = 128 << 10
 PART_REQUESTS = 5_000
 PART_NS = 10_000_000_000
 CLOCK_WAIT_NS = 1_000_000_000
