@@ -125,9 +125,10 @@ def test_defaults_are_a_closed_loop_of_one_and_fifty_requests(good, engine):
 
 def test_prompts_are_composed_while_the_load_runs(good, simulate):
     server = simulate("--null")
-    count = 12_000  # of 2,000 tokens: more than is composed in the second before the start
+    count = 8_000  # of 3,000 tokens: more than is composed in the second before the start
     run = good(
-        f"--url {server.url} --isl 2000 --osl 1 --concurrency 4 --request-count {count} --no-inputs-json"
+        f"--url {server.url} --isl 3000 --osl 1 --request-rate 1500 --arrival-pattern constant"
+        f" --request-count {count} --no-inputs-json"
     )
     assert "the composer goes on with it" in (run.path / "loadstone.log").read_text()
     assert run.counts == {"ok-length": count}
