@@ -6,12 +6,13 @@ import socket
 
 import pytest
 
+from loadstone import clock
 from loadstone.load import sockets
 
 
 @pytest.mark.parametrize("stamps", [False, True])
 def test_a_socket_on_its_way(stamps):
-    if stamps and not sockets.kernel_stamps_available():
+    if stamps and not clock.kernel_stamps_available():
         pytest.skip("no kernel stamps")
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -22,7 +23,7 @@ def test_a_socket_on_its_way(stamps):
         assert near.gettimeout() == 0.0
         assert near.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         if stamps:
-            assert near.getsockopt(socket.SOL_SOCKET, sockets.SO_TIMESTAMPNS) == 1
+            assert near.getsockopt(socket.SOL_SOCKET, clock.SO_TIMESTAMPNS) == 1
 
 
 def test_what_fails_at_once_is_told_at_once_and_leaves_no_socket():

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from loadstone import clock
 from loadstone.board import Field
 from loadstone.endpoints import chat
 from loadstone.load import sockets, worker
@@ -82,15 +83,15 @@ def test_bytes_are_kept_as_they_came_and_dated(fly):
 @pytest.fixture
 def stamping():
     """The kernel dates packets from a moment after the first socket asked for it until the last one is gone."""
-    if not sockets.kernel_stamps_available():
+    if not clock.kernel_stamps_available():
         pytest.skip("no kernel stamps")
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as near:
-        near.setsockopt(socket.SOL_SOCKET, sockets.SO_TIMESTAMPNS, 1)
+        near.setsockopt(socket.SOL_SOCKET, clock.SO_TIMESTAMPNS, 1)
         near.connect(listener.getsockname())
         with listener.accept()[0] as far:
             for _ in range(200):
                 far.send(b"x")
-                if near.recvmsg(1, sockets.ANCILLARY_BYTES)[1]:
+                if near.recvmsg(1, clock.ANCILLARY_BYTES)[1]:
                     break
                 time.sleep(0.01)
             yield

@@ -5,19 +5,9 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-import sys
 from typing import Any
 
-SO_TIMESTAMPNS = 35
-"""Also the type of its ancillary message. Linux, 64-bit; the constant is not in the socket module."""
-
-TIMESPEC_BYTES = 16
-ANCILLARY_BYTES = socket.CMSG_SPACE(TIMESPEC_BYTES)
-
-
-def kernel_stamps_available() -> bool:
-    """Whether received bytes can be dated by the kernel."""
-    return sys.platform == "linux" and sys.maxsize > 2**32
+from loadstone.clock import SO_TIMESTAMPNS
 
 
 def start_connect(family: int, address: tuple[Any, ...], stamps: bool) -> socket.socket:

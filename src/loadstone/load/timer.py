@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+from loadstone.clock import SECOND_NS
+
 _ABSOLUTE = 1
 _NONBLOCK = os.O_NONBLOCK
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
@@ -40,7 +42,7 @@ class Timer:
         if at_ns == self.armed_ns:
             return
         self.armed_ns = at_ns
-        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), 1_000_000_000)
+        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), SECOND_NS)
         self._settime(self.fd, _ABSOLUTE, self._pointer, None)
 
     def clear(self) -> None:

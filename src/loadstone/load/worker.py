@@ -21,9 +21,9 @@ import msgspec
 
 from loadstone import registry
 from loadstone.board import BUCKETS, FIELDS, Board, Field, Histogram, bucket
-from loadstone.clock import sample_offset
+from loadstone.clock import ANCILLARY_BYTES, TIMESPEC, kernel_stamps_available, sample_offset
 from loadstone.folder import PLAN, RECORDING
-from loadstone.load import sockets, timer
+from loadstone.load import timer
 from loadstone.load.connection import (
     EVENT_AND_CHUNK_END,
     LARGE_READ_BYTES,
@@ -52,7 +52,7 @@ REORDER_FROM = 4
 LAUNCHES_A_ROUND = 64
 """After so many requests sent in a row the loop reads again: a burst of sends must not delay stamps for long."""
 
-_NO_STAMP = bytes(sockets.TIMESPEC_BYTES)
+_NO_STAMP = bytes(TIMESPEC.size)
 _TTFT_AT = FIELDS + Histogram.TTFT * BUCKETS
 _LAG_AT = FIELDS + Histogram.SEND_LAG * BUCKETS
 
@@ -66,7 +66,7 @@ class Worker:
         self._job = job
         self._control = control
         self._heard = b""
-        self._stamps = sockets.kernel_stamps_available() and not job.portable
+        self._stamps = kernel_stamps_available() and not job.portable
         self._tape = Tape(folder / RECORDING, job.worker)
         self._board = Board(Path(job.board), job.blocks)
         self._block = self._board.block(job.worker)
@@ -97,7 +97,7 @@ class Worker:
         links, connections, waiting = self._links, self._links.by_fd, self._links.waiting_fds
         rows = self._tape.rows
         put_row, put_data = rows.append, self._tape.data.append
-        ancillary_bytes, no_stamp = sockets.ANCILLARY_BYTES, _NO_STAMP
+        ancillary_bytes, no_stamp = ANCILLARY_BYTES, _NO_STAMP
         whole_event, most_unfed = EVENT_AND_CHUNK_END, MOST_UNFED
         while not self._quit:
             events = poll(self._wait_s(now_ns()), EVENTS_A_POLL)
@@ -126,13 +126,13 @@ class Worker:
                 size = len(data)
                 put_row(pack(flight.serial, size, read_ns, ancillary[0][2] if ancillary else no_stamp))
                 put_data(data)
-                if size >= connection.want:
-                    connection.want = LARGE_READ_BYTES
                 if connection.under_way and data.endswith(whole_event):
                     unfed = connection.unfed
                     if len(unfed) < most_unfed:
                         unfed.append(data)
                         continue
+                if size >= connection.want:  # a full read ends with a whole event by chance at most
+                    connection.want = LARGE_READ_BYTES
                 connection.read_ns = read_ns
                 if flight.status < 200:
                     flight.received = True

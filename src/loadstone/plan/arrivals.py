@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-SECOND_NS = 1_000_000_000
+from loadstone.clock import SECOND_NS
 
 
 def constant(rate: float) -> Iterator[int]:

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
+from loadstone.clock import SECOND_NS
 from loadstone.config import LoadConfig
 from loadstone.plan import arrivals, seeds
-from loadstone.plan.arrivals import SECOND_NS
 from loadstone.plan.store import WHEN_A_SLOT_FREES
 
 PhaseName = Literal["warmup", "measured"]

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loadstone.clock import SECOND_NS
 from loadstone.read.segments import Rows
 from loadstone.read.stamps import Offsets, Times
 from loadstone.recording import END, END_FACTS, FIRST_CODE, RESENT, START, Facts, WireEnd
 
-SECOND_NS = 1_000_000_000
 UNKNOWN_PHASE = 0xFFFF
 """A START row does not tell the phase; the plan does."""
 LOST = "the worker ended before this request did"

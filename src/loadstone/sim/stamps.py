@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import socket
-import sys
 import time
-from struct import Struct
 from typing import NamedTuple
 
-from loadstone.clock import sample_offset
+from loadstone.clock import (
+    ANCILLARY_BYTES,
+    SECOND_NS,
+    SO_TIMESTAMPNS,
+    TIMESPEC,
+    kernel_stamps_available,
+    sample_offset,
+)
 
-SO_TIMESTAMPNS = 35  # also the type of the message; Linux on 64 bits, not in the socket module
-_TIMESPEC = Struct("<qq")
-_ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _READ_BYTES = 1 << 16
 _OFFSET_AGE_NS = 100_000_000
 
@@ -33,7 +35,7 @@ class Stamps:
     """Reads sockets together with the kernel's stamps; samples the wall clock's offset when it has aged."""
 
     def __init__(self) -> None:
-        self._on = sys.platform == "linux" and sys.maxsize > 2**32
+        self._on = kernel_stamps_available()
         self._offset = sample_offset()
 
     def ask(self, listener: socket.socket) -> None:
@@ -48,16 +50,16 @@ class Stamps:
         """Reads once. Raises what `recv` raises."""
         if not self._on:
             return Received(connection.recv(_READ_BYTES), now := time.monotonic_ns(), now)
-        data, ancillary, _, _ = connection.recvmsg(_READ_BYTES, _ANCILLARY_BYTES)
+        data, ancillary, _, _ = connection.recvmsg(_READ_BYTES, ANCILLARY_BYTES)
         read_ns = time.monotonic_ns()
         for _, kind, stamp in ancillary:
-            if kind == SO_TIMESTAMPNS and len(stamp) == _TIMESPEC.size:
+            if kind == SO_TIMESTAMPNS and len(stamp) == TIMESPEC.size:
                 return Received(data, self._monotonic(stamp, read_ns), read_ns)
         return Received(data, read_ns, read_ns)
 
     def _monotonic(self, stamp: bytes, read_ns: int) -> int:
         if read_ns - self._offset.mono_ns > _OFFSET_AGE_NS:
             self._offset = sample_offset()
-        seconds, nanoseconds = _TIMESPEC.unpack(stamp)
-        stamp_ns = int(seconds * 1_000_000_000 + nanoseconds) - self._offset.offset_ns
+        seconds, nanoseconds = TIMESPEC.unpack(stamp)
+        stamp_ns = int(seconds * SECOND_NS + nanoseconds) - self._offset.offset_ns
         return min(stamp_ns, read_ns)  # the offset is known to within its sampling only

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from loadstone.clock import SECOND_NS
 from loadstone.metrics import Tables
 from loadstone.report import Series
 from loadstone.stats import Floats
@@ -24,7 +25,7 @@ def series(tables: Tables) -> Series:
     start_ns = tables.phase.start_ns
     last_s = max((_last(left_ns) - start_ns) / 1e9, (_last(tables.requests["due_ns"]) - start_ns) / 1e9)
     step_s = _step_s(last_s)
-    edges_ns = np.arange(int(last_s // step_s) + 2, dtype=np.int64) * (step_s * 1_000_000_000)
+    edges_ns = np.arange(int(last_s // step_s) + 2, dtype=np.int64) * (step_s * SECOND_NS)
 
     def since_start(moments_ns: pl.Series) -> Ints:
         return moments_ns.drop_nulls().to_numpy() - start_ns
