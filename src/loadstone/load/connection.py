@@ -91,6 +91,11 @@ class Connection:
         self.reused = True
         self.complete = False
         self.opening = b""
+        self.want = SMALL_READ_BYTES
+
+    def widen(self) -> None:
+        """A read was full: the next ones ask for more."""
+        self.want = SMALL_READ_BYTES if self.want < SMALL_READ_BYTES else LARGE_READ_BYTES
 
     def _receive_decrypted(
         self, size: int, ancillary_bytes: int

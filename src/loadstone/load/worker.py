@@ -26,13 +26,12 @@ from loadstone.folder import PLAN, RECORDING
 from loadstone.load import timer
 from loadstone.load.connection import (
     EVENT_AND_CHUNK_END,
-    LARGE_READ_BYTES,
     MOST_UNFED,
     Connection,
 )
 from loadstone.load.flight import Flight
 from loadstone.load.job import Job, Order, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Word
-from loadstone.load.limits import Limit
+from loadstone.load.limits import LINGER_NS, Limit
 from loadstone.load.links import Links
 from loadstone.load.poller import READ, poller
 from loadstone.load.rows import Dealt, Shared
@@ -45,8 +44,6 @@ from loadstone.wire.request import tail
 TICK_NS = 20_000_000
 """Time limits are looked at this often: only a time-out can be late by it, never an answer."""
 FLUSH_NS = 200_000_000
-LINGER_NS = 1_000_000_000
-"""How long after the end mark of a stream the end of the HTTP message is awaited."""
 EVENTS_A_POLL = 512
 REORDER_FROM = 4
 LAUNCHES_A_ROUND = 64
@@ -132,7 +129,7 @@ class Worker:
                         unfed.append(data)
                         continue
                 if size >= connection.want:  # a full read ends with a whole event by chance at most
-                    connection.want = LARGE_READ_BYTES
+                    connection.widen()
                 connection.read_ns = read_ns
                 if flight.status < 200:
                     flight.received = True
@@ -286,7 +283,6 @@ class Worker:
         self._flush()
         done = PhaseDone(
             number=self._order.number,
-            drawn=self._slots.drawn,
             flights=self._ended,
             reads=self._reads - self._ended,
             cpu_ns=time.process_time_ns() - self._phase_cpu_ns,
