@@ -1,7 +1,7 @@
 """A worker's connections: opening them (TCP, TLS), sending on them, keeping them alive, closing them.
 
-Reading is the loop's own business. What happens to a flight is told through three calls: `started` when its
-first byte is about to go, `written` is noted on the flight itself, and `ended` when there is no way on.
+Reading is the loop's own business. What happens to a flight is told through two calls: `started` when its first
+byte is about to go, `ended` when there is no way on. When it was written is noted on the flight itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OUR_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, e
 
 
 class Links:
-    """All connections of a worker. `by_fd` is for the loop; `carriers` finds the connection of a flight."""
+    """All connections of a worker. `by_fd` and `waiting_fds` are for the loop."""
 
     def __init__(
         self,
@@ -221,32 +221,33 @@ class Links:
 
     def closed(self, connection: Connection, now: int) -> None:
         """The server closed the connection."""
-        flight = connection.flight
-        self.drop(connection)
+        flight = self._bereft(connection)
         if flight is None:
             return
-        if connection.reused and flight.untouched():
-            self._retry(flight)
-        elif flight.received and connection.ends_with_close():
+        if flight.received and connection.ends_with_close():
             self._ended(flight, WireEnd.COMPLETE, now, "")
         else:
             self._ended(flight, WireEnd.CLOSED, now, "")
 
     def broken(self, connection: Connection, error: OSError) -> None:
         """The connection was reset, or cannot be written to."""
-        flight = connection.flight
-        self.drop(connection)
-        if flight is None:
-            return
-        if connection.reused and flight.untouched():
-            self._retry(flight)
-        else:
+        flight = self._bereft(connection)
+        if flight is not None:
             self._ended(flight, WireEnd.RESET, time.monotonic_ns(), str(error))
 
-    def _retry(self, flight: Flight) -> None:
-        """The server had closed a kept-alive connection before the request reached it: once more, anew."""
-        flight.retries += 1
-        self._open(flight)
+    def _bereft(self, connection: Connection) -> Flight | None:
+        """The flight that a lost connection leaves without a way on, if there is one.
+
+        A kept-alive connection may have been closed before the request reached the server: then the flight goes once
+        more, on a new one.
+        """
+        flight = connection.flight
+        self.drop(connection)
+        if flight is not None and connection.reused and flight.untouched():
+            flight.retries += 1
+            self._open(flight)
+            return None
+        return flight
 
     def abandon(self, flight: Flight) -> None:
         """Closes the connection of a flight that we end ourselves."""
