@@ -46,7 +46,7 @@ def test_orders_are_told_apart(order):
     "word",
     [
         Ready(kernel_stamps=True),
-        PhaseDone(number=0, drawn=1, flights=2, reads=3, cpu_ns=4, wall_ns=5, end_ns=6, starved=7),
+        PhaseDone(number=0, flights=2, reads=3, cpu_ns=4, wall_ns=5, end_ns=6, starved=7),
     ],
 )
 def test_words_are_told_apart(word):

@@ -552,7 +552,7 @@ def test_a_stop_before_the_next_due_time_does_not_wait_for_the_cut(fly):
 def test_a_worker_without_slots_has_nothing_to_do(fly):
     flew = fly(answering, requests=3, slots=0)
     assert flew.ends == []
-    assert flew.done[0].drawn == 0
+    assert flew.done[0].flights == 0
 
 
 def test_an_open_loop_sends_at_its_due_times(fly):

@@ -78,8 +78,6 @@ class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """A phase has ended in this worker: every flight has."""
 
     number: int
-    drawn: int
-    """Rows taken and sent."""
     flights: int
     reads: int
     cpu_ns: int

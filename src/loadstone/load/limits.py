@@ -6,6 +6,9 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
+LINGER_NS = 1_000_000_000
+"""How long after the end mark of a stream the end of the HTTP message is awaited."""
+
 T = TypeVar("T", bound=Hashable)
 
 

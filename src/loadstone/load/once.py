@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import httptools
 
 from loadstone.load import sockets
+from loadstone.load.limits import LINGER_NS
 from loadstone.wire.url import Target
 
 MAX_BYTES = 16 << 20
-LINGER_NS = 1_000_000_000
 
 
 class Exchange(NamedTuple):

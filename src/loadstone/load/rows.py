@@ -26,8 +26,6 @@ class Shared:
         """Takes a row; None when the plan has it not yet (`starved`) or the phase has no more."""
         packed = os.read(self._fd, ROW.size)
         self.starved = not packed and not self._past_end()
-        if self.starved:
-            return None
         if not packed:
             return None
         row = Row._make(ROW.unpack(packed))

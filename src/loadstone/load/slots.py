@@ -40,7 +40,6 @@ class Slots:
         """Rows in a slot whose time has not come, by due time: a heap."""
         self._drained = slots == 0
         self._starving = False
-        self.drawn = 0
         self.starved = 0
         """How often a row was wanted that had not been composed yet."""
 
@@ -81,7 +80,6 @@ class Slots:
             heapq.heappush(self._waiting, (due, row.request, row))
 
     def _launched(self, row: Row, due: int, now: int) -> Launch:
-        self.drawn += 1
         if not self._capped:
             self._freed.append(now)
         return Launch(row, due)

@@ -25,7 +25,6 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     raw: Mapping[str, Any] | None = None
     max_tokens: int | None = None
     isl_tokens: int | None = None
-    think_ns: int = 0
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
