@@ -40,7 +40,7 @@ def test_the_wait_for_a_slot_counts(capped):
 
 def test_a_server_that_cannot_keep_up_is_saturated_and_not_the_clients_fault(capped):
     assert capped.report.run.saturated is True
-    assert "\nSATURATED: " in capped.out
+    assert "SATURATED: " in capped.out
     assert capped.check("offered_load").verdict == "VALID"
 
 

@@ -60,16 +60,16 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
 def verdict(report: Report, width: int, color: bool) -> list[str]:
     """The certificate, what led to it and what to do; and whether the server was saturated."""
     word, said = report.certificate.verdict, report.certificate.headline
+    saturation = [check for check in report.certificate.checks if check.name == "saturation"]
+    full = " ".join(_unsaid(check, said) for check in saturation) if report.run.saturated else ""
+    yellow = "yellow" if color else None
+    if full and any(check.finding == said for check in saturation):
+        return _titled(f"{word}, SATURATED", yellow, f"{said} {full}", width)
     lines = _titled(word, COLORS[word] if color else None, said, width)
     for check in _troubles(report.certificate.checks)[:MOST_CHECKS]:
         if unsaid := _unsaid(check, said):
             lines += wrap(printable(unsaid), width, "  ", "  ")
-    if report.run.saturated:
-        why = "".join(
-            _unsaid(check, said) for check in report.certificate.checks if check.name == "saturation"
-        )
-        lines += _titled("SATURATED", "yellow" if color else None, why, width)
-    return lines
+    return lines + (_titled("SATURATED", yellow, full, width) if full else [])
 
 
 def _unsaid(check: Check, said: str) -> str:
