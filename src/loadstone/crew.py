@@ -19,19 +19,13 @@ from loadstone.load.fleet import Fleet
 from loadstone.load.job import Job, TlsJob
 from loadstone.plan.store import BODIES, ROWS
 from loadstone.preflight import Reached
+from loadstone.read import job as decoding
 from loadstone.sim.options import from_url
 from loadstone.wire import request
 
 WORKERS_A_DECODER = 4
 PORTABLE = "LOADSTONE_PORTABLE"
 """Set to 1: no epoll, no timerfd, no kernel stamps, as on systems that lack them."""
-
-
-class Drained(msgspec.Struct):
-    """A decoder's last word."""
-
-    clock_steps: int
-    kernel_stamps: bool
 
 
 class Crew:
@@ -104,21 +98,20 @@ class Crew:
             decoder.tell(self._decoder_job(config, id_prefix, index))
         self.fleet.brief(self._job(config, reached, id_prefix, path))
 
-    def _decoder_job(self, config: Config, id_prefix: str, index: int) -> dict[str, object]:
-        return {
-            "folder": str(self._home),
-            "decoder": index,
-            "workers": list(range(index, self.fleet.workers, len(self._decoders))),
-            "endpoint": config.endpoint.type,
-            "streaming": config.endpoint.streaming,
-            "tokenizer": config.input.tokenizer,
-            "keep": config.output.keep,
-            "board": str(self._board_path),
-            "blocks": self.board.blocks,
-            "block": self.fleet.workers + index,
-            "id_prefix": id_prefix,
-            "phases": ["warmup", "measured"] if config.load.warmup_request_count else ["measured"],
-        }
+    def _decoder_job(self, config: Config, id_prefix: str, index: int) -> decoding.Job:
+        return decoding.Job(
+            folder=str(self._home),
+            decoder=index,
+            workers=list(range(index, self.fleet.workers, len(self._decoders))),
+            endpoint=config.endpoint.type,
+            streaming=config.endpoint.streaming,
+            tokenizer=config.input.tokenizer,
+            keep=config.output.keep,
+            id_prefix=id_prefix,
+            board=str(self._board_path),
+            blocks=self.board.blocks,
+            block=self.fleet.workers + index,
+        )
 
     def _job(self, config: Config, reached: Reached, id_prefix: str, path: str) -> Job:
         endpoint, target = config.endpoint, reached.target
@@ -155,10 +148,10 @@ class Crew:
         self.fleet.quit()
         drained = []
         for decoder in self._decoders:
-            decoder.tell({"finish": True})
+            decoder.tell(decoding.Finish())
             line = decoder.hear_line()
             if line is not None:
-                drained.append(msgspec.json.decode(line, type=Drained))
+                drained.append(msgspec.json.decode(line, type=decoding.Done))
         return ClockLog(
             kernel_stamps=self.fleet.kernel_stamps and all(word.kernel_stamps for word in drained),
             steps=max((word.clock_steps for word in drained), default=0),

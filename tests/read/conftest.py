@@ -9,7 +9,8 @@ import pytest
 
 from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, write_run
 from loadstone.plan.store import Draft, Writer
-from loadstone.read.decoder import Decoder, Job
+from loadstone.read.decoder import Decoder
+from loadstone.read.job import Job
 from loadstone.recording import CLOCK, END, END_FACTS, PAIR, RESENT, ROW, START, WireEnd, segment_name
 
 HEAD = (
@@ -119,8 +120,7 @@ def run(tmp_path):
         def job(self, **changes):
             told = {
                 "folder": str(tmp_path), "decoder": 0, "workers": [0], "endpoint": "chat", "streaming": True,
-                "tokenizer": "none", "keep": "faults", "board": "", "blocks": 0, "block": 0, "id_prefix": "r-",
-                "phases": ["measured"],
+                "tokenizer": "none", "keep": "faults", "id_prefix": "r-",
             }  # fmt: skip
             return msgspec.convert(told | changes, Job)
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from loadstone.read.follow import decode_all
+from loadstone.read.job import Finish
 
 
 @pytest.fixture
@@ -26,15 +27,12 @@ def decoder(run):
     process.stdout.close()
 
 
-@pytest.mark.parametrize("order", [b'{"finish": true}\n', b""])
+@pytest.mark.parametrize("order", [msgspec.json.encode(Finish()) + b"\n", b""])
 def test_told_to_finish_or_left_alone_it_drains_everything_and_says_so(run, decoder, wire, order):
     recorder = run.recorder()
     recorder.flight(0, [(1, wire.head + wire.token("a") + wire.finish())])
     out, _ = decoder.communicate(order, timeout=30)
-    assert json.loads(out) | {"cpu_ns": 0} == {
-        "done": True, "requests": 1, "tokens": 0, "cpu_ns": 0, "clock_steps": 0, "kernel_stamps": False,
-        "unfinished": [],
-    }  # fmt: skip
+    assert json.loads(out) == {"clock_steps": 0, "kernel_stamps": False}
     assert out.count(b"\n") == 1
     assert pl.read_parquet(run.parts / "d0-0.parquet")["request"].to_list() == [0]
     assert decoder.returncode == 0
@@ -47,4 +45,5 @@ def test_without_a_job_it_leaves():
 
 def test_a_recording_can_be_decoded_afterwards(run, wire):
     run.recorder().flight(0, [(1, wire.head + wire.finish())])
-    assert decode_all(run.job()).requests == 1
+    decode_all(run.job())
+    assert pl.read_parquet(run.parts / "d0-0.parquet")["request"].to_list() == [0]

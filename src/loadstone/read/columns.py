@@ -1,7 +1,7 @@
 """The columns of decoded requests while they gather, and the Parquet part they become.
 
 One rule: a part is on the disk, whole and synced, before anything it was made from may go. What only the
-plan knows (lengths asked for, conversation) stays null here; `read.tables` fills it in.
+plan knows (phase, conversation, lengths asked for) stays null here; `read.tables` fills it in.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Decoded:
             self.scalars["output_tokens_source"] = "tokenizer"
 
 
-def decoded(flight: Flight, answer: Answer, arrived: list[int], phase: str | None) -> Decoded:
+def decoded(flight: Flight, answer: Answer, arrived: list[int]) -> Decoded:
     """The row of one flight. `arrived` counts the bytes of the body after each read."""
     facts, reply = flight.facts, answer.reply
     name, fault = outcome.decide(WireEnd(facts.end), flight.words, answer)
@@ -63,7 +63,6 @@ def decoded(flight: Flight, answer: Answer, arrived: list[int], phase: str | Non
     there = len(arrival_ns) > 0
     scalars = {
         "request": facts.request,
-        "phase": phase,
         "outcome": name,
         "fault": fault,
         "http_status": answer.status or facts.status or None,

@@ -12,7 +12,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 import polars as pl
 
@@ -24,7 +23,8 @@ from loadstone.read import columns, tally
 from loadstone.read.columns import Decoded
 from loadstone.read.decode import Reader
 from loadstone.read.faults import Evidence
-from loadstone.read.flights import UNKNOWN_PHASE, Flight, flights, take_ended
+from loadstone.read.flights import Flight, flights, take_ended
+from loadstone.read.job import Done, Job
 from loadstone.read.segments import ROWS, Rows, Segments
 from loadstone.read.stamps import Offsets
 from loadstone.recording import CLOCK, WireEnd
@@ -38,40 +38,6 @@ PART_REQUESTS = 5_000
 PART_NS = 10_000_000_000
 CLOCK_WAIT_NS = 1_000_000_000
 """Longest wait for the clock sample that follows the end of a flight."""
-
-
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decoder has to know; its first line of input."""
-
-    folder: str
-    """The run folder."""
-    decoder: int
-    workers: list[int]
-    endpoint: str
-    streaming: bool
-    tokenizer: str
-    keep: str
-    board: str
-    """The board's file; empty: none."""
-    blocks: int
-    block: int
-    id_prefix: str
-    phases: list[str]
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decoder says when everything is decoded and synced."""
-
-    done: bool = True
-    requests: int
-    tokens: int
-    """Output tokens, all requests."""
-    cpu_ns: int
-    clock_steps: int
-    kernel_stamps: bool
-    """Every read had a stamp of the kernel that could be used."""
-    unfinished: list[tuple[int, int, int, int, int]]
-    """Flights lost with their worker: worker, serial, request, due_ns, sent_ns. They are in the table, too."""
 
 
 class _Worker:
@@ -115,10 +81,7 @@ class Decoder:
         self._rows: list[Decoded] = []
         self._oldest_ns = 0
         self._row_tokens = 0
-        self._requests = 0
-        self._tokens = 0
         self._kernel_stamps = True
-        self._unfinished: list[tuple[int, int, int, int, int]] = []
 
     def step(self) -> bool:
         """Decodes what has ended since the last time; whether more is waiting already."""
@@ -140,12 +103,8 @@ class Decoder:
         for worker in self._workers:
             worker.segments.close()
         return Done(
-            requests=self._requests,
-            tokens=self._tokens,
-            cpu_ns=time.process_time_ns(),
-            clock_steps=sum(worker.offsets.steps for worker in self._workers),
+            clock_steps=max((worker.offsets.steps for worker in self._workers), default=0),
             kernel_stamps=self._kernel_stamps,
-            unfinished=self._unfinished,
         )
 
     def _settle(self, worker: _Worker, rows: Rows) -> None:
@@ -169,12 +128,9 @@ class Decoder:
         facts = flight.facts
         response = frame(flight.reads)
         answer = self._reader(response, complete=facts.end == WireEnd.COMPLETE)
-        phase = None if facts.phase == UNKNOWN_PHASE else self._job.phases[facts.phase]
-        row = columns.decoded(flight, answer, response.arrived, phase)
+        row = columns.decoded(flight, answer, response.arrived)
         row.scalars["worker"] = worker
         row.scalars["request_id"] = f"{self._job.id_prefix}{facts.request}"
-        if facts.phase == UNKNOWN_PHASE:
-            self._unfinished.append((worker, flight.serial, facts.request, facts.due_ns, facts.sent_ns))
         if row.scalars["fault"] is not None and self._job.keep != "none":
             self._evidence.keep(
                 row.scalars["outcome"], row.scalars["fault"], row.scalars["request_id"], flight.reads
@@ -195,8 +151,6 @@ class Decoder:
             row.estimate(count)
 
     def _count(self, row: Decoded) -> None:
-        self._requests += 1
-        self._tokens += row.scalars.get("output_tokens") or 0
         self._row_tokens += len(row.arrival_ns)
         self._kernel_stamps &= row.scalars["kernel_stamps"]
         if self._block is not None:

@@ -1,4 +1,4 @@
-"""The decoder's process: a job comes in by the first line, `{"finish": true}` or the end of input stops it.
+"""The decoder's process: a `Job` comes in by the first line, `Finish` or the end of input stops it.
 
 Runs at nice 19 (measured: harmless to the load, which SCHED_IDLE is not) and on one thread. Everything heavy is
 imported after that is set.
@@ -10,12 +10,10 @@ import gc
 import os
 import select
 import sys
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from loadstone.read.decoder import Done, Job
+from loadstone.read.job import Done, Job
 
 POLL_S = 0.3
 """With the 0.2 s between a worker's writes, live values are at most 0.5 s late; polling costs more than it looks."""
@@ -47,10 +45,7 @@ def main() -> None:
     with open(
         0, "rb", buffering=0, closefd=False
     ) as orders:  # unbuffered: a second line must stay to be seen
-        line = orders.readline()
-        from loadstone.read.decoder import Job
-
-        job = msgspec.json.decode(line, type=Job)
+        job = msgspec.json.decode(orders.readline(), type=Job)
         gc.freeze()
         done = follow(job, orders.fileno())
     sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")

@@ -13,8 +13,8 @@ import polars as pl
 from loadstone import folder as run_folder
 from loadstone.errors import UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
-from loadstone.read.decoder import Job
 from loadstone.read.follow import decode_all
+from loadstone.read.job import Job
 
 CUT_OFF = "The run was cut off before its end; this is what had been recorded."
 
@@ -49,11 +49,7 @@ def _job(folder: Path, log: RunLog) -> Job:
         streaming=endpoint["streaming"],
         tokenizer=log.config["input"]["tokenizer"],
         keep=log.config["output"]["keep"],
-        board="",
-        blocks=0,
-        block=0,
         id_prefix=f"{log.id}-",
-        phases=["warmup", "measured"] if log.config["load"]["warmup_request_count"] else ["measured"],
     )
 
 
