@@ -90,3 +90,9 @@ class WireEnd(IntEnum):
 def segment_name(worker: int, segment: int) -> str:
     """The common stem of a segment's two files."""
     return f"w{worker:02d}-{segment:05d}"
+
+
+def segment_of(stem: str) -> tuple[int, int]:
+    """Worker and segment that a stem names: the inverse of `segment_name`."""
+    worker, _, segment = stem.partition("-")
+    return int(worker.removeprefix("w")), int(segment)

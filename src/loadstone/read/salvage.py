@@ -15,6 +15,7 @@ from loadstone.errors import UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
 from loadstone.read.follow import decode_all
 from loadstone.read.job import Job
+from loadstone.recording import segment_of
 
 CUT_OFF = "The run was cut off before its end; this is what had been recorded."
 
@@ -39,7 +40,7 @@ def decode_rest(folder: Path, log: RunLog) -> None:
 
 
 def _job(folder: Path, log: RunLog) -> Job:
-    workers = {int(path.name[1:3]) for path in (folder / run_folder.RECORDING).glob("w*.idx")}
+    workers = {segment_of(path.stem)[0] for path in (folder / run_folder.RECORDING).glob("w*.idx")}
     endpoint = log.config["endpoint"]
     return Job(
         folder=str(folder),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone.recording import END, FIRST_CODE, ROW, segment_name
+from loadstone.recording import END, FIRST_CODE, ROW, segment_name, segment_of
 
 ON_DISK = np.dtype([("serial", "<u4"), ("code", "<u4"), ("at_ns", "<i8"), ("a", "<i8"), ("b", "<i8")])
 ROWS = np.dtype([*((name, ON_DISK[name]) for name in ON_DISK.names or ()), ("at", "<i8"), ("segment", "<i8")])
@@ -66,7 +66,7 @@ class Segments:
 
     def __init__(self, folder: Path, worker: int, keep: bool) -> None:
         self._folder = folder
-        self._prefix = segment_name(worker, 0)[:-5]
+        self._worker = worker
         self._keep = keep
         self._there: dict[int, Segment] = {}
         self._reading = -1
@@ -92,12 +92,12 @@ class Segments:
         return rows, bool(later)
 
     def _numbers(self) -> list[int]:
-        names = (path.stem for path in self._folder.glob(f"{self._prefix}*.idx"))
-        return sorted(number for name in names if (number := int(name[len(self._prefix) :])) >= self._reading)
+        found = (segment_of(path.stem) for path in self._folder.glob("w*.idx"))
+        return sorted(number for worker, number in found if worker == self._worker and number >= self._reading)
 
     def _open(self, number: int) -> None:
         self._reading = number
-        self._there[number] = Segment(self._folder / f"{self._prefix}{number:05d}")
+        self._there[number] = Segment(self._folder / segment_name(self._worker, number))
 
     def data(self, number: int) -> mmap.mmap | bytes:
         """The bytes of a segment, mapped; give them up soon, they count as memory."""
