@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from loadstone.config import Count, CountOrZero, Seed, option
+from loadstone.config import ENGINE, Count, CountOrZero, Seed, option
 from loadstone.errors import UsageError
 
-SCHEME = "sim:"
 Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
 Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
 """Bounded by an hour: an endless step is an engine that hangs, which is not meant."""
@@ -72,14 +71,14 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def from_url(url: str) -> SimOptions:
     """The options in `sim:` or `sim:step_ms=5,model=m`. Raises `UsageError` naming the nearest key."""
-    pairs = [pair for pair in url.removeprefix(SCHEME).split(",") if pair.strip()]
+    pairs = [pair for pair in url.removeprefix(ENGINE).split(",") if pair.strip()]
     return _convert(dict(_pair(pair) for pair in pairs))
 
 
 def _pair(pair: str) -> tuple[str, str]:
     key, equals, value = (part.strip() for part in pair.partition("="))
     if not equals:
-        raise UsageError(f"{SCHEME} {pair!r} is not KEY=VALUE; write for example {SCHEME}step_ms=5,model=m.")
+        raise UsageError(f"{ENGINE} {pair!r} is not KEY=VALUE; write for example {ENGINE}step_ms=5,model=m.")
     return key.replace("-", "_"), value
 
 
@@ -89,9 +88,9 @@ def _convert(values: dict[str, Any]) -> SimOptions:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise UsageError(f"{SCHEME} there is no option {key!r}.{hint} Known: {', '.join(known)}.")
+            raise UsageError(f"{ENGINE} there is no option {key!r}.{hint} Known: {', '.join(known)}.")
     try:
         return msgspec.convert(values, SimOptions, strict=False)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
-        raise UsageError(f"{SCHEME} {where.rstrip('`')}: {what}.") from None
+        raise UsageError(f"{ENGINE} {where.rstrip('`')}: {what}.") from None
