@@ -238,8 +238,22 @@ def test_too_few_requests_show_no_trend(evidence, open_loop):
 
 @pytest.mark.parametrize(("cpu", "verdict"), [(0.1, "NOTE"), (0.5, "DEGRADED")])
 def test_missing_kernel_stamps_matter_when_the_client_is_busy(cpu, verdict, check, steady):
-    found = check("kernel_stamps", *steady(), cpu=cpu, clock=ClockLog(kernel_stamps=False, steps=0))
-    assert found.verdict == verdict
+    found = check("kernel_stamps", *steady(kernel_stamps=False), cpu=cpu)
+    assert (found.verdict, found.value) == (verdict, 0.0)
+    assert "there are no kernel stamps here" in found.finding
+
+
+def test_a_few_missing_kernel_stamps_are_not_taken_for_all(check, steady):
+    found = check("kernel_stamps", *steady(199), *steady(1, kernel_stamps=False), cpu=0.5)
+    assert (found.verdict, found.value) == ("NOTE", 0.995)
+    assert found.finding.startswith("1 of 200 answers hold reads without a kernel stamp")
+    many = check("kernel_stamps", *steady(97), *steady(3, kernel_stamps=False), cpu=0.5)
+    assert many.verdict == "DEGRADED"
+
+
+def test_kernel_stamps_are_not_missed_where_no_answer_came(check, answer):
+    found = check("kernel_stamps", answer(outcome="connect", kernel_stamps=True))
+    assert (found.verdict, found.value) == ("VALID", None)
 
 
 def test_what_is_noted(check, steady, answer):

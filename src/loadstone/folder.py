@@ -65,6 +65,7 @@ class ClockLog(_Part, kw_only=True):
     """What the clocks did."""
 
     kernel_stamps: bool
+    """Every read of the run had a stamp of the kernel that could be used."""
     steps: int
     """Steps of the wall clock seen while the run lasted; read times are used around them."""
 
