@@ -44,8 +44,8 @@ Better = Literal["lower", "higher", "neither"]
 class Each(NamedTuple):
     """One value a request, in the order of `tables.requests` and the metric's unit; NaN where it has none.
 
-    A function says by its return type that this is what it gives. The distribution is over the successes, or with `failed_too` over all requests. `none` is the reason
-    to give when no value is left.
+    A function says by its return type that this is what it gives. The distribution is over the successes, or with
+    `failed_too` over all requests. `none` is the reason to give when no value is left.
     """
 
     values: Floats

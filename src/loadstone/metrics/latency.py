@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
-from loadstone.metrics._streams import Shape, gaps
+from loadstone.metrics._streams import gaps
 from loadstone.stats import Floats
 
 ORDER = 10
@@ -137,13 +137,8 @@ def queue_wait(tables: Tables) -> Each:
 def mean_gap_ms(tables: Tables) -> Floats:
     """(last - first) / (n - k0) of every request; NaN without a gap."""
     shape = tables.shape
-    return _ratio(
-        tables.ms("first_ns", "last_ns"), np.where(shape.instants > 1, _later_tokens(shape), np.nan)
-    )
-
-
-def _later_tokens(shape: Shape) -> Floats:
-    return shape.tokens - shape.first_tokens
+    later_tokens = np.where(shape.instants > 1, shape.tokens - shape.first_tokens, np.nan)
+    return _ratio(tables.ms("first_ns", "last_ns"), later_tokens)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -162,10 +157,6 @@ def _how_counted(tables: Tables, several: float) -> str:
         "one token a chunk assumed": ~shape.told & ~spread,
     }
     events = shape.events.sum()
-    shares = {name: shape.events[chosen].sum() / events for name, chosen in by.items()}
-    told = ", ".join(f"{name} ({share:.3g} %)" for name, share in _percent(shares) if share)
+    percent = {name: 100 * float(shape.events[chosen].sum() / events) for name, chosen in by.items()}
+    told = ", ".join(f"{name} ({share:.3g} %)" for name, share in percent.items() if share)
     return f"tokens of a chunk come from {told}; {100 * several:.3g} % of the gaps brought several."
-
-
-def _percent(shares: dict[str, float]) -> list[tuple[str, float]]:
-    return [(name, 100 * float(share)) for name, share in shares.items()]

@@ -92,8 +92,9 @@ class Segments:
         return rows, bool(later)
 
     def _numbers(self) -> list[int]:
-        found = (segment_of(path.stem) for path in self._folder.glob("w*.idx"))
-        return sorted(number for worker, number in found if worker == self._worker and number >= self._reading)
+        names = (segment_of(path.stem) for path in self._folder.glob("w*.idx"))
+        mine = (number for worker, number in names if worker == self._worker)
+        return sorted(number for number in mine if number >= self._reading)
 
     def _open(self, number: int) -> None:
         self._reading = number

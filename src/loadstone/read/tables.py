@@ -43,7 +43,8 @@ class _Decoded(NamedTuple):
 def build(folder: Path) -> None:
     """Makes `requests.parquet` from the parts and the plan; does nothing when it is there already.
 
-    What a decoder that died has left in the recording is decoded first. Raises `LoadstoneError` when a request was decoded twice or lies outside the phases of `run.json`.
+    What a decoder that died has left in the recording is decoded first. Raises `LoadstoneError` when a request was
+    decoded twice or lies outside the phases of `run.json`.
     """
     table = folder / run_folder.REQUESTS
     parts = _parts(folder)
