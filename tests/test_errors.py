@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from loadstone.errors import Exit, LoadstoneError, TargetError, UsageError, precedence
+from loadstone.errors import Exit, LoadstoneError, TargetError, UsageError, did_you_mean, precedence
 
 
 def test_exit_codes():
@@ -32,3 +32,8 @@ def test_the_order_in_which_exit_codes_win():
 def test_errors_know_their_exit_code(error, code):
     assert error("x").exit == code
     assert issubclass(error, LoadstoneError)
+
+
+def test_the_nearest_of_the_known_words_is_named():
+    assert did_you_mean("chatt", iter(["completions", "chat"])) == "Did you mean chat?"
+    assert did_you_mean("x", ["completions", "chat"]) == did_you_mean("chat", []) == ""

@@ -6,6 +6,8 @@ request is never an exception; it is an outcome in the recording.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from enum import IntEnum
 
 
@@ -63,3 +65,9 @@ class TargetError(LoadstoneError):
     """The server cannot be reached, or refuses the request; found before the run."""
 
     exit = Exit.FAILED
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest of the known words; empty when none is near."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"Did you mean {near[0]}?" if near else ""

@@ -7,7 +7,6 @@ endpoint `chat`; a leading underscore hides a module), or an entry point of the 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from functools import cache
@@ -15,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-from loadstone.errors import UsageError
+from loadstone.errors import UsageError, did_you_mean
 
 
 @cache
@@ -46,6 +45,5 @@ def load(kind: str, name: str) -> ModuleType:
             return module
         raise UsageError(f"entry point loadstone.{kind}:{name} is not a module; point it at one.")
     known = names(kind)
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise UsageError(f"{kind}: there is no {name!r}.{hint} Known: {', '.join(known)}.")
+    advice = f"{did_you_mean(name, known)} Known: {', '.join(known)}.".lstrip()
+    raise UsageError(f"{kind}: there is no {name!r}. {advice}")

@@ -6,13 +6,13 @@ polars, rich nor tokenizers: `--help` costs a tenth of a second.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 
 import click
 
 from loadstone import __version__
 from loadstone.cli.sheet import SETTINGS
+from loadstone.errors import did_you_mean
 
 VERBS = {
     "profile": "Benchmark a server.",
@@ -40,8 +40,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that the first word names. An unknown word is an error that names the nearest verb."""
         if args[0] not in VERBS and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(args[0], VERBS, 1)
-            advice = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(VERBS)}."
+            advice = did_you_mean(args[0], VERBS) or f"Known: {', '.join(VERBS)}."
             ctx.fail(f"There is no verb {args[0]!r}. {advice}")
         return super().resolve_command(ctx, args)
 

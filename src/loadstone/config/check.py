@@ -6,7 +6,6 @@ asks for nothing, so it is always allowed; that keeps a written `config.toml` re
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from loadstone import registry
 from loadstone.config.options import by_path
 from loadstone.config.tree import Config
-from loadstone.errors import UsageError
+from loadstone.errors import UsageError, did_you_mean
 from loadstone.wire import url
 from loadstone.wire.request import parse_header
 
@@ -40,8 +39,7 @@ def check_goodput(config: Config, metrics: Collection[str]) -> None:
     """Raises `UsageError` for a limit on something that is not among the names of `metrics`."""
     for name in config.slo.goodput:
         if name not in metrics:
-            near = difflib.get_close_matches(name, metrics, 1)
-            advice = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(metrics))}."
+            advice = did_you_mean(name, metrics) or f"Known: {', '.join(sorted(metrics))}."
             raise UsageError(f"slo.goodput.{name}: there is no such metric. {advice}")
 
 

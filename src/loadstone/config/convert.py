@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 
 from loadstone.config import values
 from loadstone.config.options import Option
-from loadstone.errors import UsageError
+from loadstone.errors import UsageError, did_you_mean
 
 
 def from_texts(option: Option, given: bool | Sequence[str]) -> Any:
@@ -49,6 +48,5 @@ def converted(option: Option, value: Any) -> Any:
 def _refused(option: Option, value: Any) -> UsageError:
     """The sentence about a value of the wrong type or out of range."""
     shown = "" if option.secret else f" = {value}"
-    near = difflib.get_close_matches(str(value), option.choices, 1)
-    advice = f"Did you mean {near[0]}?" if near else option.hint
+    advice = did_you_mean(str(value), option.choices) or option.hint
     return UsageError(f"{option.path}{shown}: must be {option.expects}. {advice}".rstrip())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from loadstone.config import ENGINE, Count, CountOrZero, Seed, option
-from loadstone.errors import UsageError
+from loadstone.errors import UsageError, did_you_mean
 
 Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
 Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
@@ -86,9 +85,8 @@ def _convert(values: dict[str, Any]) -> SimOptions:
     known = SimOptions.__struct_fields__
     for key in values:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise UsageError(f"{ENGINE} there is no option {key!r}.{hint} Known: {', '.join(known)}.")
+            advice = f"{did_you_mean(key, known)} Known: {', '.join(known)}.".lstrip()
+            raise UsageError(f"{ENGINE} there is no option {key!r}. {advice}")
     try:
         return msgspec.convert(values, SimOptions, strict=False)
     except msgspec.ValidationError as error:
