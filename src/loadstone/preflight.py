@@ -75,14 +75,15 @@ def reach(target: Target, endpoint: EndpointConfig) -> Reached:
 
 def first_model(reached: Reached, endpoint: EndpointConfig) -> str:
     """The first model that the server lists. Raises `TargetError`."""
-    advice = "Name the model with --model."
     answer = _aside(reached, endpoint, "/v1/models")
     try:
         name = msgspec.json.decode(answer.body)["data"][0]["id"] if answer else None
     except (msgspec.DecodeError, LookupError, TypeError):
         name = None
     if not isinstance(name, str):
-        raise TargetError(f"{reached.target.url} does not list its models at /v1/models. {advice}")
+        raise TargetError(
+            f"{reached.target.url} does not list its models at /v1/models. Name the model with --model."
+        )
     return name
 
 
@@ -157,8 +158,9 @@ def _aside(reached: Reached, endpoint: EndpointConfig, path: str) -> Answer | No
         streaming=False,
         api_key=endpoint.api_key,
         headers=endpoint.headers,
+        method="GET",
     )
-    data = head.replace(b"POST", b"GET", 1) + request.tail("preflight", b"")
+    data = head + request.tail("preflight", b"")
     try:
         exchanged = _exchange(reached, endpoint, data, ASIDE_TIMEOUT_S)
     except TargetError:

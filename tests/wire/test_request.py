@@ -22,6 +22,15 @@ def test_a_request_is_head_id_length_and_body() -> None:
     assert b"Accept-Encoding: identity" in lines
 
 
+def test_a_question_is_asked_by_the_same_head_with_another_method() -> None:
+    post, get = (
+        request.head(TARGET, "/version", streaming=False, api_key="k", method=method)
+        for method in ("POST", "GET")
+    )
+    assert get.startswith(b"GET /version HTTP/1.1\r\n")
+    assert get.removeprefix(b"GET") == post.removeprefix(b"POST")
+
+
 def test_a_header_of_the_user_replaces_ours_of_the_same_name() -> None:
     head = request.head(
         TARGET, "/", streaming=False, api_key="k", headers=["authorization: Token t", "X-A:b:c"]

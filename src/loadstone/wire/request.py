@@ -16,9 +16,15 @@ OWN = frozenset({"host", "content-length", "transfer-encoding", "connection", "x
 
 
 def head(
-    target: Target, path: str, *, streaming: bool, api_key: str | None, headers: Sequence[str] = ()
+    target: Target,
+    path: str,
+    *,
+    streaming: bool,
+    api_key: str | None,
+    headers: Sequence[str] = (),
+    method: str = "POST",
 ) -> bytes:
-    """The head of a POST up to the value of `X-Request-ID`.
+    """The head of a request up to the value of `X-Request-ID`.
 
     `headers` are NAME:VALUE and replace ours of the same name. Compression is refused, since it would make
     tokens arrive in bursts. Raises `UsageError` for a malformed header.
@@ -34,7 +40,7 @@ def head(
     for header in headers:
         name, value = parse_header(header)
         fields[name.lower()] = (name, value)
-    lines = [f"POST {path} HTTP/1.1", f"Host: {target.authority}"]
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {target.authority}"]
     lines += [f"{name}: {value}" for name, value in fields.values()]
     try:
         return ("\r\n".join(lines) + "\r\nX-Request-ID: ").encode("latin-1")
