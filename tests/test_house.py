@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import loadstone
@@ -74,6 +75,12 @@ def at_import_time(tree):
 
 def test_every_room_has_its_floor():
     assert {room for room, _, _ in modules()} - FLOOR.keys() == set()
+
+
+def test_the_page_of_the_design_names_every_room():
+    page = (Path(__file__).parents[1] / "docs" / "design.md").read_text("utf-8")
+    house = page.partition("## The house")[2].split("```")[1]
+    assert FLOOR.keys() - {"__init__", "__main__"} - set(re.findall(r"\w+", house)) == set()
 
 
 def test_imports_run_downwards():
