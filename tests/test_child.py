@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import msgspec
 import pytest
@@ -124,6 +123,4 @@ def test_a_file_in_the_working_directory_does_not_hide_an_import(child, tmp_path
 def test_a_child_notices_that_its_parent_is_gone(child):
     one = child("print(1, flush=True); sys.stdin.read(); open('/dev/null')")
     one.hear_line()
-    started = time.monotonic()
-    assert one.close(wait_s=10) == 0
-    assert time.monotonic() - started < 9
+    assert one.close(wait_s=10) == 0  # were it killed, the status would say so
