@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.plan import store
-from loadstone.plan.store import BODIES, ROW, ROWS, Draft, Row, Writer, read_body, read_rows, survey
+from loadstone.plan.store import BODIES, ROW, ROWS, Draft, Row, Writer, read_requests, read_rows, survey
 
 I32 = st.integers(-1, 2**31 - 1)
 DRAFTS = st.lists(
@@ -47,7 +47,7 @@ def test_what_was_written_is_read_however_often_it_was_reopened(tmp_path_factory
     drafts = [one for group in groups for one in group]
     rows = list(read_rows(folder))
     assert [row.request for row in rows] == list(range(len(drafts)))
-    assert [read_body(folder, row) for row in rows] == [one.body for one in drafts]
+    assert list(read_requests(folder)) == list(zip(rows, (one.body for one in drafts), strict=True))
     kept = ("due_ns", "isl_tokens", "osl_tokens", "conversation", "turn", "phase")
     assert [[getattr(row, name) for name in kept] for row in rows] == [
         [getattr(one, name) for name in kept] for one in drafts
@@ -109,8 +109,7 @@ def test_a_short_write_is_finished(tmp_path, monkeypatch):
     writer.append([draft(b"0123456789")])
     monkeypatch.undo()
     writer.close()
-    (row,) = read_rows(tmp_path)
-    assert read_body(tmp_path, row) == b"0123456789"
+    assert [body for _, body in read_requests(tmp_path)] == [b"0123456789"]
 
 
 def test_a_survey_digests_the_bodies_in_their_order(tmp_path):

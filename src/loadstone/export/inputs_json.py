@@ -7,14 +7,13 @@ ahead of need but never due are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
 
 from loadstone import folder as layout
 from loadstone.export import replacing
-from loadstone.plan.store import BODIES, Row, read_rows
+from loadstone.plan.store import Row, read_requests
 from loadstone.report import Report
 
 ROLE = "inputs"
@@ -38,19 +37,12 @@ def write(report: Report, folder: Path) -> None:
 
 def sessions(folder: Path) -> Iterator[bytes]:
     """One JSON object for every conversation, in the order of the plan."""
-    with (folder / layout.PLAN / BODIES).open("rb") as bodies:
-        for conversation, rows in groupby(planned(folder), key=lambda row: row.conversation):
-            payloads = b", ".join(_body(bodies, row) for row in rows)
-            yield b'{"session_id": "session-%06d", "payloads": [%s]}' % (conversation, payloads)
+    for conversation, requests in groupby(planned(folder), key=lambda request: request[0].conversation):
+        payloads = b", ".join(body for _, body in requests)
+        yield b'{"session_id": "session-%06d", "payloads": [%s]}' % (conversation, payloads)
 
 
-def planned(folder: Path) -> Iterable[Row]:
-    """The rows that counted, warm-up first."""
-    phases = layout.read_run(folder).phases
-    spans = ((phase.first_row, phase.first_row + phase.planned) for phase in phases)
-    return chain.from_iterable(read_rows(folder / layout.PLAN, *span) for span in spans)
-
-
-def _body(bodies: BinaryIO, row: Row) -> bytes:
-    bodies.seek(row.body_at)
-    return bodies.read(row.body_bytes)
+def planned(folder: Path) -> Iterator[tuple[Row, bytes]]:
+    """The rows that counted, with their bodies, warm-up first."""
+    for phase in layout.read_run(folder).phases:
+        yield from read_requests(folder / layout.PLAN, phase.first_row, phase.first_row + phase.planned)

@@ -105,11 +105,12 @@ def read_rows(folder: Path, start: int = 0, stop: int | None = None) -> Iterator
             left -= 1
 
 
-def read_body(folder: Path, row: Row) -> bytes:
-    """The request body of one row."""
-    with (folder / BODIES).open("rb") as file:
-        file.seek(row.body_at)
-        return file.read(row.body_bytes)
+def read_requests(folder: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[Row, bytes]]:
+    """The same rows, each with its request body; one at a time."""
+    with (folder / BODIES).open("rb") as bodies:
+        for row in read_rows(folder, start, stop):
+            bodies.seek(row.body_at)
+            yield row, bodies.read(row.body_bytes)
 
 
 class Survey(NamedTuple):
@@ -123,9 +124,7 @@ def survey(folder: Path, first_row: int, rows: int) -> Survey:
     """Reads through the bodies of `rows` rows from `first_row` on."""
     digest = hashlib.sha256()
     one_token = 0
-    with (folder / BODIES).open("rb") as bodies:
-        for row in read_rows(folder, first_row, first_row + rows):
-            bodies.seek(row.body_at)
-            digest.update(bodies.read(row.body_bytes))
-            one_token += row.isl_tokens == 1
+    for row, body in read_requests(folder, first_row, first_row + rows):
+        digest.update(body)
+        one_token += row.isl_tokens == 1
     return Survey(digest.hexdigest(), one_token)
