@@ -171,19 +171,20 @@ def _spelled(function: _Function | None) -> str:
 
 _HELLO = (Turn(text="Say hello.", max_tokens=8),)
 _MESSAGES = [{"role": "user", "content": "Say hello."}]
+_STREAMED = {
+    "model": "m",
+    "messages": _MESSAGES,
+    "max_completion_tokens": 8,
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
 
 EXAMPLES = (
     Example(
         name="streamed: an empty role delta, two tokens, usage at the end",
         turns=_HELLO,
         ask=Ask(model="m", streaming=True),
-        request={
-            "model": "m",
-            "messages": _MESSAGES,
-            "max_completion_tokens": 8,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        },
+        request=_STREAMED,
         response=(
             b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
             b'data: {"choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}\n\n'
@@ -244,13 +245,7 @@ EXAMPLES = (
         name="streamed: a tool call in pieces among nulls, nothing said of usage",
         turns=_HELLO,
         ask=Ask(model="m", streaming=True),
-        request={
-            "model": "m",
-            "messages": _MESSAGES,
-            "max_completion_tokens": 8,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        },
+        request=_STREAMED,
         response=(
             b'data: {"choices":null,"usage":null}\n\n'
             b'data: {"choices":[{"delta":null,"finish_reason":null}]}\n\n'
@@ -273,13 +268,7 @@ EXAMPLES = (
         name="streamed: an error after the first token",
         turns=_HELLO,
         ask=Ask(model="m", streaming=True),
-        request={
-            "model": "m",
-            "messages": _MESSAGES,
-            "max_completion_tokens": 8,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        },
+        request=_STREAMED,
         response=(
             b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
             b'data: {"error":{"message":"out of memory","type":"server_error","code":500}}\n\n'
