@@ -71,7 +71,8 @@ def test_before_the_load_a_signal_leaves_nothing_behind(started, scripted, tmp_p
     wait_until(lambda: server.posts)
     crew = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
-    assert ended(process) == (130, "", "loadstone: error: interrupted.\n")
+    code, out, err = ended(process)
+    assert (code, out, err.splitlines()[-1]) == (130, "", "loadstone: error: interrupted.")
     assert list(tmp_path.iterdir()) == []
     assert [child for child in crew if child.is_running()] == []
 
@@ -167,13 +168,14 @@ def test_a_killed_decoder_costs_nothing_but_time(started, engine, tmp_path, run_
 
 
 def test_a_server_that_dies_ends_the_run_early_and_is_no_fault_of_it(started, tmp_path, run_of, wait_until):
+    server = started("simulate --port 0 --step-ms 1")
+    url = server.stdout.readline().split()[0]
     process = started(
-        "profile --url sim:step_ms=1 --artifact-dir run --streaming --isl 16 --osl 40 --concurrency 4"
+        f"profile --url {url} --artifact-dir run --streaming --isl 16 --osl 40 --concurrency 4"
         " --extra-inputs ignore_eos:true --request-count 200"
     )
     wait_until(lambda: recorded_bytes(tmp_path / "run") > 100_000)
-    [victim] = children(process, "loadstone.sim.server")
-    victim.kill()
+    server.kill()
     ended(process)
     run = run_of(tmp_path / "run")
     assert run.report.run.end == "complete"
@@ -181,7 +183,23 @@ def test_a_server_that_dies_ends_the_run_early_and_is_no_fault_of_it(started, tm
     adds_up(run)
     assert set(run.counts) <= {"ok-length", "reset", "truncated", "connect"}
     assert run.counts["connect"] > 50
-    assert run.against == []
+    assert set(run.against) <= {"failures"}, "the client did what it should"
+
+
+def test_a_built_in_engine_that_dies_stops_the_load_and_is_named(started, tmp_path, run_of, wait_until):
+    process = started(
+        "profile --url sim:step_ms=1 --artifact-dir run --streaming --isl 16 --osl 40 --request-rate 20"
+        " --extra-inputs ignore_eos:true --request-count 2000"
+    )
+    wait_until(lambda: recorded_bytes(tmp_path / "run") > 100_000)
+    [victim] = children(process, "loadstone.sim.server")
+    victim.kill()
+    code, _, _ = ended(process)
+    run = run_of(tmp_path / "run")
+    assert (code, run.report.run.end) == (Exit.FAILED, "aborted")
+    assert any("loadstone.sim.server died" in notice for notice in run.report.run.notices)
+    adds_up(run)
+    assert run.report.outcomes.planned < 2000
 
 
 def test_a_run_that_goes_on_is_left_alone(running, loadstone, tmp_path, run_of):
