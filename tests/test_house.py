@@ -14,7 +14,7 @@ FLOORS = [
     {"__init__", "errors"},
     {
         "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt",
-        "child", "dist", "stats", "report",
+        "child", "dist", "figures", "stats", "report",
     },
     {"wire", "tokens"},
     {"config"},

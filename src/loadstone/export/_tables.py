@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from rich.cells import cell_len
 
-from loadstone.export._figures import figures
+from loadstone.figures import figures
 from loadstone.report import MetricResult
 from loadstone.terminal import left, printable, right
 

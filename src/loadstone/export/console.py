@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.export import replacing
-from loadstone.export._figures import counted, figures
 from loadstone.export._tables import RATES, THIN, distributions, label, rates, rows_shown, thin_shown
+from loadstone.figures import counted, figures
 from loadstone.read.outcome import SUCCESSES
 from loadstone.report import Check, Report
 from loadstone.terminal import escaped, fit, paint, printable, wrap

@@ -35,6 +35,12 @@ def _decimals(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+def brief(value: float) -> str:
+    """The same for a sentence, without filling up: `57`, `0.872`, `1,340`."""
+    rounded = float(f"{value:.2e}")
+    return f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e15 else f"{value:.3g}"
+
+
 def counted(number: int, noun: str) -> str:
     """A whole number with its noun: `1 request`, `1,200 requests`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.export._figures import counted, figures
+from loadstone.figures import brief, counted, figures
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,22 @@ from loadstone.export._figures import counted, figures
 )
 def test_three_significant_figures(value: float | None, shown: str) -> None:
     assert figures(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (57, "57"),
+        (0.8716, "0.872"),
+        (0, "0"),
+        (999.4, "999"),
+        (999.6, "1,000"),
+        (1337, "1,340"),
+        (2.5e6, "2,500,000"),
+    ],
+)
+def test_figures_in_a_sentence(value: float, shown: str) -> None:
+    assert brief(value) == shown
 
 
 @given(st.floats(min_value=1e-3, max_value=999_000))
