@@ -268,6 +268,11 @@ def test_what_is_noted(check, steady, answer):
     assert check("retries", *steady(retries=1)).value == 40.0
 
 
+def test_large_numbers_are_written_out(check, answer):
+    rows = [answer(12_345, sent=0), *(answer(12_500 + i, sent=12_400 + i) for i in range(20))]
+    assert "took 12,300 ms against a median of 100 ms" in check("cold_start", *rows).finding
+
+
 def test_a_slow_first_answer_without_warmup_is_a_cold_server(check, answer):
     rows = [answer(200, sent=0), *(answer(300 + i, sent=250 + i) for i in range(20))]
     found = check("cold_start", *rows)

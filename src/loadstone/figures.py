@@ -30,15 +30,15 @@ def figures(value: float | None) -> str:
     return _decimals(rounded)
 
 
-def _decimals(value: float) -> str:
-    digits = max(2 - math.floor(math.log10(abs(value))), 0)
-    return f"{value:,.{digits}f}"
-
-
 def brief(value: float) -> str:
     """The same for a sentence, without filling up: `57`, `0.872`, `1,340`."""
     rounded = float(f"{value:.2e}")
     return f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e15 else f"{value:.3g}"
+
+
+def _decimals(value: float) -> str:
+    digits = max(2 - math.floor(math.log10(abs(value))), 0)
+    return f"{value:,.{digits}f}"
 
 
 def counted(number: int, noun: str) -> str:

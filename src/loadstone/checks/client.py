@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.figures import brief
 from loadstone.metrics import Tables
 from loadstone.read.outcome import CLIENT_FAULT, NOT_SENT
 from loadstone.report import Check
@@ -84,12 +85,12 @@ def client_lag(evidence: Evidence) -> Check:
     pace = evidence.p50("inter_token_latency", "time_to_first_token")
     if lag.p50 is None or lag.p99 is None or pace is None:
         return answer("client_lag", "VALID", None, "ms", f"not seen: {lag.reason or 'no token came.'}")
-    finding = f"tokens were read {lag.p99:.3g} ms after they arrived (p99)"
+    finding = f"tokens were read {brief(lag.p99)} ms after they arrived (p99)"
     limit = max(pace, CLIENT_LAG_MS)
     shared = evidence.metrics["shared_reads"].mean or 0.0
     if lag.p99 <= limit or (shared < BLURRED_PERCENT and lag.p50 <= limit):
         return answer("client_lag", "VALID", lag.p99, "ms", f"{finding}.")
-    finding += f", later than the next token came (median {pace:.3g} ms), so gaps are blurred."
+    finding += f", later than the next token came (median {brief(pace)} ms), so gaps are blurred."
     advice = "Lower the load, or give the client more --workers and cores of its own."
     return answer("client_lag", "INVALID" if lag.p50 > limit else "DEGRADED", lag.p99, "ms", finding, advice)
 
@@ -108,11 +109,11 @@ def send_lag(evidence: Evidence) -> Check:
     if not len(late_ms):
         return answer("send_lag", "VALID", None, "ms", "no request was sent.")
     p99, latency = float(np.quantile(late_ms, 0.99)), evidence.p50("request_latency") or 0.0
-    finding = f"requests were sent {p99:.3g} ms late (p99)"
+    finding = f"requests were sent {brief(p99)} ms late (p99)"
     if p99 <= max(SEND_LAG_MS, SEND_LAG_SHARE * latency):
         return answer("send_lag", "VALID", p99, "ms", f"{finding}.")
     verdict: Verdict = "INVALID" if p99 > max(SEND_LAG_GRAVE_MS, latency) else "DEGRADED"
-    finding += f", against a median latency of {latency:.3g} ms."
+    finding += f", against a median latency of {brief(latency)} ms."
     return answer(
         "send_lag", verdict, p99, "ms", finding, "Give the client more --workers or cores of its own."
     )

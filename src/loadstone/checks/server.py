@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from loadstone.checks.evidence import Evidence, answer
+from loadstone.figures import brief
 from loadstone.metrics import Tables
 from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
 from loadstone.report import Check
@@ -42,10 +43,8 @@ def saturation(evidence: Evidence) -> Check:
     share = 100 * completed / offered
     if not saturated(evidence):
         return answer("saturation", "VALID", share, "%", "the server kept up with the rate offered.")
-    finding = f"the server completed {completed:.3g} of the {offered:.3g} requests/s offered; latencies grow with time."
-    advice = (
-        f"Its capacity is near {completed:.3g} requests/s: lower --request-rate below it to measure latency."
-    )
+    finding = f"the server completed {brief(completed)} of the {brief(offered)} requests/s offered; latencies grow with time."
+    advice = f"Its capacity is near {brief(completed)} requests/s: lower --request-rate below it to measure latency."
     return answer("saturation", "VALID", share, "%", finding, advice)
 
 
@@ -91,7 +90,9 @@ def cold_start(evidence: Evidence) -> Check:
     warmed = any(phase.name == "warmup" for phase in evidence.tables.run.phases)
     if warmed or median is None or first is None or first <= COLD * median:
         return answer("cold_start", "VALID", first, "ms", "the first answer was no slower than others.")
-    finding = f"the first answer took {first:.3g} ms against a median of {median:.3g} ms: a cold server."
+    finding = (
+        f"the first answer took {brief(first)} ms against a median of {brief(median)} ms: a cold server."
+    )
     return answer("cold_start", "NOTE", first, "ms", finding, "Warm it up with --warmup-request-count.")
 
 
