@@ -206,6 +206,25 @@ def test_a_server_slower_than_asked_is_saturated_and_the_run_valid(evidence, ope
     assert certificate.headline.startswith("the server completed 5 of the 10 requests/s offered")
 
 
+def test_what_a_cap_lets_through_is_not_called_the_servers_capacity(evidence, open_loop):
+    certificate = certify(evidence(*open_loop(lambda i: 50 + 100 * i), rate=10, cap=3))
+    assert certificate.headline.startswith(
+        "with at most 3 in flight, 5 of the 10 requests/s offered were completed"
+    )
+
+
+@pytest.mark.parametrize(("late", "verdict"), [(3, "VALID"), (4, "DEGRADED"), (20, "INVALID")])
+def test_first_tokens_dated_by_later_ones(check, answer, late, verdict):
+    good = [answer(50, 60, 70, lag=0.1) for _ in range(36 - late)]
+    merged = [answer(70, 70, 70, lag=40) for _ in range(late)]
+    assert check("first_tokens", *good, *merged).verdict == verdict
+
+
+def test_first_tokens_that_the_server_sent_together_are_its_own_doing(check, answer):
+    together = [answer(50, 50, 60, lag=0.1) for _ in range(20)]
+    assert check("first_tokens", *together).verdict == "VALID"
+
+
 def test_a_backlog_that_was_cut_off_still_shows(evidence, open_loop):
     rows = open_loop(lambda i: 50 + 100 * i)
     for row in rows[20:]:

@@ -208,7 +208,6 @@ def test_notices_say_what_the_numbers_mean(report, answer, run_log):
     said = [
         "said by the run",
         "3 requests repeated a prompt sent before",
-        "Prompt lengths are approximate",
         "1 warm-up requests are in no number.",
         "1 requests were still under way when the run ended",
         "The server sent no usage for 1 of 3 answers: their output tokens are counted by our tokenizer",
@@ -244,3 +243,14 @@ def test_a_metric_reads_the_file_part_by_part(folder_of, answer, monkeypatch):
     found = summarise(folder_of(*(answer(50, 60, 75, 80) for _ in range(50))))
     assert found.metrics["inter_token_latency"].count == 150
     assert max(largest) == 2
+
+
+def test_a_prompt_that_the_server_counts_otherwise_and_has_cached_is_told(report, answer):
+    told = {"planned_input_tokens": 100, "usage_prompt_tokens": 112, "usage_cached_tokens": 56}
+    notices = report(answer(5, 6) | told, answer(5, 6) | told).run.notices
+    assert any(
+        text.startswith("The server counts 12 tokens more per prompt than asked for") for text in notices
+    )
+    assert any(
+        text.startswith("50 % of the prompt tokens came from the server's prefix cache") for text in notices
+    )

@@ -13,7 +13,7 @@ from loadstone.folder import ClockLog, DatasetLog, PreflightLog, RunLog
 from loadstone.load.conduct import Conducted
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
-from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached
+from loadstone.preflight import Preflight, Reached
 from loadstone.tokens import Tokenizer
 
 SOURCE = "synthetic"
@@ -91,13 +91,7 @@ def _notices(setting: Setting, found: Preflight, conducted: Conducted, surveyed:
         yield f"The load was stopped: {conducted.trouble}."
     if setting.tokenizer.flaw:
         yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
-    template, includes = template_tokens(found.log), setting.config.input.isl_includes_template
-    if template and not includes:
-        yield (
-            f"The server counts {template} tokens more than the {CONTENT_TOKENS} of the preflight's prompt: its chat "
-            "template, or another tokenizer than ours. They are not in the length asked for."
-        )
-    if includes and template is None:
+    if setting.config.input.isl_includes_template and template_tokens(found.log) is None:
         yield "The chat template's length is unknown (the server reports no usage), so nothing was taken off."
     if surveyed.one_token_prompts:
         yield f"{surveyed.one_token_prompts} prompts of one token cannot be unique; the server may have cached them."

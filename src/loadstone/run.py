@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ from loadstone.plan import schedule, seeds
 from loadstone.plan.schedule import Phase
 from loadstone.plan.turn import Turn
 from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, first_model, preflight, reach
+from loadstone.recording import SEGMENT_BYTES
 from loadstone.sim.options import from_url
 from loadstone.terminal import wants_color
 from loadstone.tokens.prompts import Prompts
@@ -39,6 +41,7 @@ from loadstone.wire import url
 from loadstone.wire.url import Target
 
 logger = logging.getLogger("loadstone")
+PATIENCE_S = 3.0
 
 
 def run(config: Config, command: str) -> Exit:
@@ -127,11 +130,12 @@ def _run(setting: Setting) -> None:
             config.load.duration_s,
         )
         target = url.parse(crew.engine(config.endpoint) or config.endpoint.url)
-        _say(progress, _opening(setting, target))
-        _say(progress, f"run folder {home} · about {_disk_mb(config, setting.phases[-1]):,} MB at most")
         reached = reach(target, config.endpoint)
         (home / folder.CONFIG).write_text(dump_toml(config))
-        found = _preflight(setting, reached)
+        with _patience(progress, target):
+            found = _preflight(setting, reached)
+        _say(progress, _opening(setting, target))
+        _say(progress, f"run folder {home} · at most about {_disk_mb(config, setting.phases[-1]):,} MB")
         logger.info(
             "preflight %s: status %d in %.1f ms",
             found.log.request_id,
@@ -146,7 +150,9 @@ def _run(setting: Setting) -> None:
             crew.compose(job)
         folder.write_run(home, begun(setting, reached, found))
         with Interrupt() as interrupt:
-            conduct = Conduct(crew.fleet, crew.board, home / folder.PLAN, interrupt, crew.trouble)
+            conduct = Conduct(
+                crew.fleet, crew.board, home / folder.PLAN, interrupt, crew.trouble, progress.say
+            )
             conducted = conduct.lead(
                 setting.phases,
                 lambda phase, elapsed_s: progress.update(crew.board.live(), elapsed_s, phase),
@@ -229,7 +235,7 @@ def _compose_job(setting: Setting, found: Preflight) -> compose.ComposeJob:
 
 
 def _opening(setting: Setting, target: Target) -> str:
-    """What is about to happen, said before the server is asked anything."""
+    """What is about to happen."""
     config, phase = setting.config, setting.phases[-1]
     bounds = [f"{phase.requests:,} request{'s' if phase.requests > 1 else ''}"] if phase.requests else []
     bounds += [f"{config.load.duration_s:g} s"] if config.load.duration_s else []
@@ -237,11 +243,31 @@ def _opening(setting: Setting, target: Target) -> str:
 
 
 def _disk_mb(config: Config, phase: Phase) -> int:
-    """An upper estimate of the run's size on disk: bodies twice (plan, inputs.json), a table row, raw segments."""
+    """An upper estimate of the run's size on disk.
+
+    Bodies twice (plan, inputs.json), some bytes a token and a request in the tables, and of the raw answers two
+    segments a worker, unless all are kept.
+    """
     requests = phase.requests or round((phase.rate or 200.0) * (config.load.duration_s or 0.0))
-    prompt_bytes = 7 * config.input.isl_mean + 300
-    answer_bytes = 24 * (config.input.osl_mean or 256) + 900
-    return round((requests * (2 * prompt_bytes + answer_bytes) + (64 << 20)) / 1e6)
+    osl = config.input.osl_mean or 256
+    raw = requests * (300 * osl + 900)
+    if config.output.keep != "all":
+        raw = min(raw, 2 * SEGMENT_BYTES * _workers(config))
+    table = requests * (20 * osl + 1500)
+    return max(1, round((requests * 2 * (7 * config.input.isl_mean + 300) + table + raw) / 1e6))
+
+
+@contextmanager
+def _patience(progress: Progress, target: Target) -> Iterator[None]:
+    """Says what is waited for when the first answer takes long; a model may still be loading or compiling."""
+    reminder = threading.Timer(
+        PATIENCE_S, progress.say, [f"waiting for {target.url} to answer one small request"]
+    )
+    reminder.start()
+    try:
+        yield
+    finally:
+        reminder.cancel()
 
 
 def _say(progress: Progress, line: str) -> None:

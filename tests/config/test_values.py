@@ -82,3 +82,12 @@ def test_json_can_carry(value):
 @pytest.mark.parametrize("value", [math.inf, [math.nan], {"d": date(2026, 1, 1)}, {1: "a"}, b"x"])
 def test_json_cannot_carry(value):
     assert not is_json(value)
+
+
+def test_limits_may_be_named_as_vllm_does():
+    assert limits(["ttft:200 tpot:20 itl:9 e2el:900"]) == {
+        "time_to_first_token": 200,
+        "time_per_output_token": 20,
+        "inter_token_latency": 9,
+        "request_latency": 900,
+    }

@@ -63,9 +63,9 @@ NOTHING_SUCCEEDED = """\
 VALID: The client kept its times.
 
 M · chat, streaming · constant 10 requests/s · http://localhost:8000
-200 requests: 0 ok, 200 failed · 20.4 s · seed 42
+200 requests: 0 ok, 199 failed, 1 stopped · 20.4 s · seed 42
 
-200 of 200 requests failed: http-error 199, cut 1
+200 of 200 requests did not succeed: http-error 199, cut 1
   199 x http-error (faults/1.bin): 503 try \\x1b[2Jlater
 
 - time to first token, inter token latency, request latency: no request

@@ -30,6 +30,17 @@ def test_shared_reads_completed_several_events(tables, answer, mean, reason):
     assert reason("shared_reads", tables(answer(done=5))) == "no answer brought a token."
 
 
+def test_undated_events_are_those_that_bear_a_later_ones_stamp(tables, answer, mean):
+    run = tables(answer(50, 60, 60, 60, 70), answer(50, 50, 50))
+    assert mean("undated_events", run) == 50.0
+    assert mean("undated_first_tokens", run) == 50.0
+    assert (
+        mean("undated_events", tables(answer(50, 60)))
+        == mean("undated_first_tokens", tables(answer(50)))
+        == 0.0
+    )
+
+
 def test_connect_time_is_of_requests_that_connected(tables, answer, result, reason):
     connected = answer(50) | {"connect_ns": answer(1)["first_ns"], "connected_ns": answer(3.5)["first_ns"]}
     assert result("connect_time", tables(connected, answer(50))).values.tolist() == [2.5]

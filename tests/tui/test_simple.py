@@ -40,9 +40,9 @@ def live(ttft_us: int = 0, **counts: int) -> Live:
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (120, "measured  ████████████░░░░░░░░  120/200  8 s left  9.9 req/s  TTFT 57/63 ms  8 in flight  1,270 tok/s  0 errors"),
-        (99, "measured  ██████░░░░  120/200  8 s left  9.9 req/s  TTFT 57/63 ms  8 in flight  0 errors"),
-        (79, "measured  ██████░░░░  120/200  8 s left  9.9 req/s  TTFT 57/63 ms  0 errors"),
+        (130, "measured  ████████████░░░░░░░░  120/200  8 s left  9.9 req/s  1,270 tok/s  8 in flight  TTFT p50 57 p99 63 ms  0 errors"),
+        (99, "measured  ██████░░░░  120/200  8 s left  9.9 req/s  1,270 tok/s  8 in flight  0 errors"),
+        (79, "measured  ██████░░░░  120/200  8 s left  9.9 req/s  1,270 tok/s  0 errors"),
         (50, "measured  120/200  8 s left  9.9 req/s  0 errors"),
         (28, "measured  120/200  0 errors"),
         (9, "measured…"),
@@ -144,7 +144,7 @@ def test_rates_are_those_of_the_last_two_seconds() -> None:
         progress.update(live(ended=ended, tokens=10 * ended), float(second), "measured")
     assert (
         stream.getvalue().splitlines()[-1]
-        == "measured  210 done  5 s  3.5 req/s  0 in flight  35 tok/s  0 errors"
+        == "measured  210 done  5 s  3.5 req/s  35 tok/s  0 in flight  0 errors"
     )
 
 

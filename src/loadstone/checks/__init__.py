@@ -24,6 +24,7 @@ CHECKS = (
     server.succeeded,
     client.client_cpu,
     client.client_lag,
+    client.first_tokens,
     client.send_lag,
     client.offered_load,
     server.saturation,

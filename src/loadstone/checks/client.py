@@ -20,7 +20,9 @@ CPU_FULL = 0.95
 CLIENT_LAG_MS = 1.0
 """A scheduler on a shared machine delays reads by this much; below it the lag is never held against a run."""
 BLURRED_PERCENT = 10.0
-"""Reads that hold several tokens, from which share on a late client blurs more than the odd gap."""
+"""Tokens dated by a later one, from which share on a late client blurs more than the odd gap."""
+BLURRED_MOST_PERCENT = 50.0
+"""From here on the median itself is blurred."""
 SEND_LAG_MS = 5.0
 """Sends this late at p99 do not change an arrival pattern that a server could notice."""
 SEND_LAG_SHARE = 0.10
@@ -79,7 +81,7 @@ def client_lag(evidence: Evidence) -> Check:
     The kernel dates arrivals, so a late read makes no latency longer; but what waits in the socket until the
     next token comes is merged with it and dated by it. So the pace is the median inter_token_latency
     (time_to_first_token where answers have one token). DEGRADED when the lag's p99 exceeds it and a tenth of
-    the reads held several tokens, INVALID when the median lag exceeds it; below 1 ms neither.
+    the tokens are dated by a later one, INVALID when the median lag exceeds it; below 1 ms neither.
     """
     lag = evidence.metrics["client_lag"]
     pace = evidence.p50("inter_token_latency", "time_to_first_token")
@@ -87,12 +89,33 @@ def client_lag(evidence: Evidence) -> Check:
         return answer("client_lag", "VALID", None, "ms", f"not seen: {lag.reason or 'no token came.'}")
     finding = f"tokens were read {brief(lag.p99)} ms after they arrived (p99)"
     limit = max(pace, CLIENT_LAG_MS)
-    shared = evidence.metrics["shared_reads"].mean or 0.0
-    if lag.p99 <= limit or (shared < BLURRED_PERCENT and lag.p50 <= limit):
+    undated = evidence.metrics["undated_events"].mean or 0.0
+    if lag.p99 <= limit or (undated < BLURRED_PERCENT and lag.p50 <= limit):
         return answer("client_lag", "VALID", lag.p99, "ms", f"{finding}.")
     finding += f", later than the next token came (median {brief(pace)} ms), so gaps are blurred."
     advice = "Lower the load, or give the client more --workers and cores of its own."
     return answer("client_lag", "INVALID" if lag.p50 > limit else "DEGRADED", lag.p99, "ms", finding, advice)
+
+
+def first_tokens(evidence: Evidence) -> Check:
+    """First tokens bear stamps of their own: time_to_first_token is as exact as it looks.
+
+    A client that reads them late finds later tokens behind them, and all bear the last one's stamp. DEGRADED when
+    that befell a tenth of the answers and a tenth of the lags is above 1 ms, INVALID when half of the answers.
+    """
+    undated = evidence.metrics["undated_first_tokens"].mean
+    lag = evidence.metrics["first_token_client_lag"].p90
+    if undated is None or lag is None:
+        return answer("first_tokens", "VALID", None, "%", "not seen: no first token with a stamp came.")
+    if undated < BLURRED_PERCENT or lag <= CLIENT_LAG_MS:
+        return answer("first_tokens", "VALID", undated, "%", "first tokens bear stamps of their own.")
+    finding = (
+        f"{undated:.3g} % of the first tokens were read together with later ones, {brief(lag)} ms late (median), and are"
+        " dated by these: time to first token is too long."
+    )
+    advice = "Lower the load, or give the client more --workers and cores of its own."
+    verdict: Verdict = "INVALID" if undated >= BLURRED_MOST_PERCENT else "DEGRADED"
+    return answer("first_tokens", verdict, undated, "%", finding, advice)
 
 
 def send_lag(evidence: Evidence) -> Check:
@@ -108,9 +131,9 @@ def send_lag(evidence: Evidence) -> Check:
     late_ms = _late_ms(evidence.tables)
     if not len(late_ms):
         return answer("send_lag", "VALID", None, "ms", "no request was sent.")
-    p99, latency = float(np.quantile(late_ms, 0.99)), evidence.p50("request_latency") or 0.0
+    p99, latency = float(np.quantile(late_ms, 0.99)), evidence.p50("request_latency")
     finding = f"requests were sent {brief(p99)} ms late (p99)"
-    if p99 <= max(SEND_LAG_MS, SEND_LAG_SHARE * latency):
+    if latency is None or p99 <= max(SEND_LAG_MS, SEND_LAG_SHARE * latency):
         return answer("send_lag", "VALID", p99, "ms", f"{finding}.")
     verdict: Verdict = "INVALID" if p99 > max(SEND_LAG_GRAVE_MS, latency) else "DEGRADED"
     finding += f", against a median latency of {brief(latency)} ms."

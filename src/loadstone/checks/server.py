@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from loadstone.checks.evidence import Evidence, answer
+from loadstone.checks.evidence import Evidence, Verdict, answer
 from loadstone.figures import brief
 from loadstone.metrics import Tables
 from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
@@ -19,6 +19,8 @@ SATURATED_REQUESTS = 20
 """Fewer requests do not show a trend."""
 FEW_REQUESTS = 30
 ERRORS_PERCENT = 1.0
+ERRORS_GRAVE_PERCENT = 10.0
+"""From here on the latencies of the successes say little about those of all."""
 COLD = 3.0
 """A first answer this many times slower than the median, without warm-up, looks like a cold server."""
 
@@ -30,7 +32,10 @@ def succeeded(evidence: Evidence) -> Check:
         return answer("succeeded", "VALID", count, "requests", f"{count} requests succeeded.")
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
-    advice = "See the faults for the server's words." if sent else ""
+    stopped = evidence.outcomes(CUT) + evidence.outcomes(NOT_SENT) == evidence.planned
+    advice = "See the faults for the server's words." if sent and not stopped else ""
+    if sent and stopped:
+        finding = "the run was stopped before any answer had ended."
     return answer("succeeded", "INVALID", 0, "requests", finding, advice)
 
 
@@ -43,6 +48,14 @@ def saturation(evidence: Evidence) -> Check:
     share = 100 * completed / offered
     if not saturated(evidence):
         return answer("saturation", "VALID", share, "%", "the server kept up with the rate offered.")
+    if evidence.tables.has_cap:
+        slots = evidence.tables.config.load.concurrency
+        finding = (
+            f"with at most {slots} in flight, {brief(completed)} of the {brief(offered)} requests/s offered were completed;"
+            " the others waited for a slot, longer and longer (see queue_wait)."
+        )
+        advice = "Raise --concurrency to see the server's own limit, or lower --request-rate."
+        return answer("saturation", "VALID", share, "%", finding, advice)
     finding = f"the server completed {brief(completed)} of the {brief(offered)} requests/s offered; latencies grow with time."
     advice = f"Its capacity is near {brief(completed)} requests/s: lower --request-rate below it to measure latency."
     return answer("saturation", "VALID", share, "%", finding, advice)
@@ -71,7 +84,8 @@ def failures(evidence: Evidence) -> Check:
     if share is None or share < ERRORS_PERCENT:
         return answer("failures", "VALID", share, "%", "fewer than 1 % of the requests failed.")
     finding = f"{share:.3g} % of the requests failed; latencies are those of the rest."
-    return answer("failures", "NOTE", share, "%", finding)
+    verdict: Verdict = "DEGRADED" if share >= ERRORS_GRAVE_PERCENT else "NOTE"
+    return answer("failures", verdict, share, "%", finding, "" if verdict == "NOTE" else "See the faults.")
 
 
 def retries(evidence: Evidence) -> Check:

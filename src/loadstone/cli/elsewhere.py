@@ -25,5 +25,7 @@ ADVICE = {
     "--save-result": "Every run is saved; --artifact-dir says where.",
     "--save-detailed": "Every run is saved in detail; --artifact-dir says where.",
     "--result-dir": "The folder of results is --artifact-dir.",
+    "--dataset-name": "Prompts are synthetic here; their lengths are --isl and --osl.",
+    "--warmup-duration": "A warm-up is counted in requests: --warmup-request-count.",
     "--ramp-up-strategy": "The rate is constant over a run; set --request-rate.",
 }

@@ -132,7 +132,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
     isl_mean: Annotated[
         AtLeastOne,
         option(
-            "--isl --synthetic-input-tokens-mean --isl-mean --prompt-input-tokens-mean --input-len",
+            "--isl --synthetic-input-tokens-mean --isl-mean --prompt-input-tokens-mean --input-len --random-input-len",
             "Mean prompt length, tokens.",
         ),
     ] = 550.0
@@ -146,7 +146,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
     osl_mean: Annotated[
         AtLeastOne | None,
         option(
-            "--osl --output-tokens-mean --osl-mean --prompt-output-tokens-mean --output-len",
+            "--osl --output-tokens-mean --osl-mean --prompt-output-tokens-mean --output-len --random-output-len",
             "Mean output length asked for, tokens; default: the server's own limit.",
         ),
     ] = None
@@ -240,7 +240,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     warmup_request_count: Annotated[
         CountOrZero,
         option(
-            "--warmup-request-count --num-warmups",
+            "--warmup-request-count --num-warmup-requests --num-warmups",
             "Requests sent before the measurement, in the same shape of load.",
         ),
     ] = 0

@@ -42,6 +42,15 @@ def _field(text: str) -> tuple[str, Any]:
     raise ValueError("must be NAME:VALUE or a JSON object, such as min_tokens:128.")
 
 
+SHORT_NAMES = {
+    "ttft": "time_to_first_token",
+    "tpot": "time_per_output_token",
+    "itl": "inter_token_latency",
+    "e2el": "request_latency",
+}
+"""What vLLM calls the metrics that a limit can be set on."""
+
+
 def limits(texts: Sequence[str]) -> dict[str, Any]:
     """Limits by metric, `METRIC:VALUE` separated by spaces, such as `time_to_first_token:200`."""
     found: dict[str, Any] = {}
@@ -50,7 +59,7 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
         value = json_or_text(text)
         if not name or not isinstance(value, int | float) or isinstance(value, bool):
             raise ValueError('must be "METRIC:NUMBER ...", such as "time_to_first_token:200".')
-        found[name] = value
+        found[SHORT_NAMES.get(name, name)] = value
     return found
 
 

@@ -23,9 +23,14 @@ DISTRIBUTIONS = (
     "inter_token_latency",
     "time_per_output_token",
     "request_latency",
+    "request_latency_from_due",
+    "queue_wait",
     "input_sequence_length",
     "output_sequence_length",
 )
+WAITING = ("request_latency_from_due", "queue_wait")
+WAITED_MS = 10.0
+"""A p99 above this is a queue, not the lag of sending."""
 RATES = {
     "output_token_throughput": "output throughput",
     "request_throughput": "request throughput",
@@ -34,6 +39,8 @@ RATES = {
     "goodput": "goodput",
     "token_goodput": "token goodput",
     "goodput_attainment": "goodput attainment",
+    "offered_rate": "offered",
+    "completed_rate": "completed",
     "concurrency": "concurrency",
 }
 """Metrics of one number, and what they are called beside their unit; read in pairs."""
@@ -48,6 +55,8 @@ SHORT = {
     "inter_token_latency": "ITL",
     "time_per_output_token": "TPOT",
     "request_latency": "latency",
+    "request_latency_from_due": "from due",
+    "queue_wait": "queue wait",
     "input_sequence_length": "ISL",
     "output_sequence_length": "OSL",
 }
@@ -64,13 +73,21 @@ def label(name: str) -> str:
 def rows_shown(metrics: Metrics) -> list[str]:
     """The distributions of `metrics` that are worth a row.
 
-    The first output token is one only where it differs from the first token: where the server thought.
+    The first output token is one only where it differs from the first token: where the server thought; the
+    waiting at the client only where there was some.
     """
     rows = [name for name in DISTRIBUTIONS if name in metrics]
+    if not _waited(metrics):
+        rows = [name for name in rows if name not in WAITING]
     first, answer = metrics.get("time_to_first_token"), metrics.get("time_to_first_output_token")
     if first and answer and (first.p50, first.p99, first.count) == (answer.p50, answer.p99, answer.count):
         rows.remove("time_to_first_output_token")
     return rows
+
+
+def _waited(metrics: Metrics) -> bool:
+    wait = metrics.get("queue_wait")
+    return wait is not None and wait.p99 is not None and wait.p99 > WAITED_MS
 
 
 def distributions(metrics: Metrics, width: int) -> list[str]:

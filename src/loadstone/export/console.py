@@ -14,7 +14,7 @@ from typing import Any
 from loadstone.export import replacing
 from loadstone.export._tables import RATES, THIN, distributions, label, rates, rows_shown, thin_shown
 from loadstone.figures import counted, figures
-from loadstone.read.outcome import SUCCESSES
+from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
 from loadstone.report import Check, Report
 from loadstone.terminal import escaped, fit, paint, printable, wrap
 
@@ -104,10 +104,18 @@ def _joined(*parts: str | None) -> str:
 
 
 def _counts(report: Report) -> str:
-    failed = sum(_failed(report).values())
-    good = sum(report.outcomes.counts.get(name, 0) for name in SUCCESSES)
+    """How many were planned, were ok, failed, and were stopped by us, which is no failure of the server."""
+    counts = report.outcomes.counts
+    good = sum(counts.get(name, 0) for name in SUCCESSES)
+    stopped = counts.get(CUT, 0) + counts.get(NOT_SENT, 0)
+    failed = sum(counts.values()) - good - stopped
     planned = counted(report.outcomes.planned, "request")
-    return f"{planned}: {good:,} ok" + (f", {failed:,} failed" if failed else "")
+    parts = [
+        f"{good:,} ok",
+        f"{failed:,} failed" if failed else "",
+        f"{stopped:,} stopped" if stopped else "",
+    ]
+    return f"{planned}: {', '.join(filter(None, parts))}"
 
 
 def _failed(report: Report) -> dict[str, int]:
@@ -134,7 +142,9 @@ def failures(report: Report, width: int) -> list[str]:
     kinds = ", ".join(
         f"{name} {count:,}" for name, count in sorted(failed.items(), key=lambda kind: -kind[1])
     )
-    total = f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} failed: {kinds}"
+    total = (
+        f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} did not succeed: {kinds}"
+    )
     faults = [fit(_fault(fault), width) for fault in report.outcomes.faults[:MOST_FAULTS]]
     return [*wrap(total, width, "  "), *faults]
 

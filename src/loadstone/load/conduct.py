@@ -39,7 +39,10 @@ class Conducted(NamedTuple):
 
 
 class Conduct:
-    """A fleet about to be led through its phases. `trouble` tells why the load cannot go on, if it cannot."""
+    """A fleet about to be led through its phases.
+
+    `trouble` tells why the load cannot go on, if it cannot; `say` shows the user a line.
+    """
 
     def __init__(
         self,
@@ -48,12 +51,14 @@ class Conduct:
         plan: Path,
         interrupt: Interrupt,
         trouble: Callable[[], str | None] = lambda: None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._fleet = fleet
         self._board = board
         self._plan = plan
         self._interrupt = interrupt
         self._look_for_trouble = trouble
+        self._say = say
         self._trouble: str | None = None
         self._stop_ns: int | None = None
         self._heeded = 0
@@ -142,6 +147,12 @@ class Conduct:
             self._stop_ns = now
         grace_ns = round(DEFAULT_GRACE_S * 1e9) if phase.grace_ns is None else phase.grace_ns
         self._fleet.stop(self._stop_ns, now if at_once else now + grace_ns)
+        if at_once:
+            self._say("cancelling what is under way")
+        else:
+            self._say(
+                f"stopping: answers under way have {grace_ns / 1e9:g} s to end; once more (Ctrl-C) cancels them"
+            )
 
     def _worker(self, index: int, word: PhaseDone | None) -> WorkerLog:
         fault = self._fleet.faults.get(index)

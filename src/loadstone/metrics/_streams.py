@@ -33,6 +33,8 @@ class Shape(NamedTuple):
     """Tokens that the stream brought: the sum of k over its instants."""
     first_tokens: Floats
     """k of the first instant."""
+    first_events: Ints
+    """Events of the first instant."""
     second_gap_ns: Ints
     """From the first to the second instant; 0 where there is none."""
     shared: Ints
@@ -60,7 +62,7 @@ class _Part(NamedTuple):
 def shape(tables: Tables) -> Shape:
     """The shape of every request's stream."""
     n = len(tables.requests)
-    whole = Shape(*(np.zeros(n, kind) for kind in (int, int, float, float, int, int, bool)))
+    whole = Shape(*(np.zeros(n, kind) for kind in (int, int, float, float, int, int, int, bool)))
     for part in _parts(tables):
         for column, values in zip(whole, _shape(part), strict=True):
             column[part.rows] = values
@@ -158,6 +160,7 @@ def _shape(part: _Part) -> Shape:
         instants=instants,
         tokens=np.add.reduceat(part.tokens, first),
         first_tokens=part.tokens[first],
+        first_events=np.diff(part.first_event)[first],
         second_gap_ns=part.at_ns[second] - part.at_ns[first],
         shared=np.add.reduceat((np.diff(part.first_event) > 1).astype(np.int64), first),
         told=part.told,

@@ -51,6 +51,28 @@ def shared_reads(tables: Tables) -> Result:
     return 100 * int(shape.shared.sum()) / instants if instants else Missing("no answer brought a token.")
 
 
+@metric("undated_events", unit="%", better="lower", needs=("streaming", "success"))
+def undated_events(tables: Tables) -> Result:
+    """Share of token events that are dated by a later one, over successes: (events - reads) / events.
+
+    They were read together with later ones, because the server sent them together or because the client came
+    late. One long read hides many events, so this says more of a starved client than the share of reads.
+    """
+    shape = tables.shape
+    events = int(shape.events.sum())
+    undated = events - int(shape.instants.sum())
+    return 100 * undated / events if events else Missing("no answer brought a token.")
+
+
+@metric("undated_first_tokens", unit="%", better="lower", needs=("streaming", "success"))
+def undated_first_tokens(tables: Tables) -> Result:
+    """Share of streams whose first token is dated by a later one that was read together with it, over successes."""
+    shape = tables.shape
+    streams = int((shape.events > 0).sum())
+    undated = int((shape.first_events > 1).sum())
+    return 100 * undated / streams if streams else Missing("no answer brought a token.")
+
+
 @metric("connect_time", unit="ms", better="lower", needs=("attempt",))
 def connect_time(tables: Tables) -> Each:
     """Time to open a connection, TCP and TLS together: connected - connect, for requests that had to open one.

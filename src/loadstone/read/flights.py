@@ -73,7 +73,8 @@ def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
         if noted is not None:
             yield Flight(
                 serial, *noted, int(rows["at_ns"][last]), pieces[start:stop],
-                arrival_ns[start:stop], read_ns[start:stop], bool(known[start:stop].all()),
+                # Stamps mapped with different offsets may differ by a nanosecond the wrong way round.
+                np.maximum.accumulate(arrival_ns[start:stop]), read_ns[start:stop], bool(known[start:stop].all()),
             )  # fmt: skip
 
 

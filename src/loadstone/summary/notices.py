@@ -16,6 +16,8 @@ from loadstone.metrics import Tables
 
 SHORT = 0.95
 """An answer below this share of the length asked for is short."""
+CACHED_SHARE = 0.1
+"""Cached prompt tokens make first tokens come early: worth a notice from this share on."""
 SHORT_SHARE = 0.01
 """Short answers are worth a notice from this share of all on."""
 
@@ -35,8 +37,6 @@ def _about_run(run: RunLog) -> Iterator[str]:
             f"{run.dataset.reused} requests repeated a prompt sent before in this run; a prefix cache may have"
             " answered them faster."
         )
-    if not run.dataset.lengths_exact:
-        yield "Prompt lengths are approximate: the tokenizer cannot build prompts of an exact length."
     warmup = sum(phase.planned for phase in run.phases if phase.name == "warmup")
     if warmup:
         yield f"{warmup} warm-up requests are in no number."
@@ -50,11 +50,32 @@ def _about_tables(tables: Tables) -> Iterator[str]:
             " are too low rather than too high."
         )
     yield from _about_counts(tables)
+    yield from _about_prompts(tables)
     short = _short_share(tables)
     if short >= SHORT_SHARE:
         yield (
             f"{100 * short:.3g} % of the answers are shorter than asked (see output_length_mismatch);"
             " --extra-inputs ignore_eos:true keeps many servers from stopping early."
+        )
+
+
+def _about_prompts(tables: Tables) -> Iterator[str]:
+    """Where the server's count of the prompts differs from what was asked, and how much of it was cached."""
+    asked, counted = tables.number("planned_input_tokens"), tables.number("usage_prompt_tokens")
+    known = tables.succeeded & np.isfinite(asked) & np.isfinite(counted)
+    more = float((counted - asked)[known].mean()) if known.any() else 0.0
+    if abs(more) >= 1 and not tables.config.input.isl_includes_template:
+        yield (
+            f"The server counts {abs(more):.3g} tokens {'more' if more > 0 else 'fewer'} per prompt than asked for (mean):"
+            " its chat template, or another tokenizer than ours (--tokenizer takes the model's own)."
+        )
+    cached = tables.number("usage_cached_tokens")
+    known &= np.isfinite(cached)
+    share = float(cached[known].sum() / counted[known].sum()) if counted[known].sum() > 0 else 0.0
+    if share >= CACHED_SHARE:
+        yield (
+            f"{100 * share:.3g} % of the prompt tokens came from the server's prefix cache: it has seen these prompts"
+            " before. A fresh --random-seed asks new ones."
         )
 
 

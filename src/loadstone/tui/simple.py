@@ -96,9 +96,9 @@ def _parts(now: Now) -> Sequence[str]:
         f"{now.done:,}/{now.planned:,}" if now.planned else f"{now.done:,} done",
         f"{clock(now.left_s)} left" if now.left_s is not None else clock(now.elapsed_s),
         f"{now.requests_per_s:,.1f} req/s",
-        "TTFT {:,.0f}/{:,.0f} ms".format(*now.ttft_ms) if now.ttft_ms else "",
-        f"{now.in_flight:,} in flight",
         f"{now.tokens_per_s:,.0f} tok/s" if now.tokens_per_s else "",
+        f"{now.in_flight:,} in flight",
+        "TTFT p50 {:,.0f} p99 {:,.0f} ms".format(*now.ttft_ms) if now.ttft_ms else "",
         f"{now.queued:,} waiting" if now.queued > 0 else "",
         _errors(now.failed),
     )
