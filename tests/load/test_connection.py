@@ -165,3 +165,32 @@ def test_a_callback_of_a_released_flight_does_nothing(sock):
 def test_what_is_not_http_is_refused(sock):
     with pytest.raises(httptools.HttpParserError):
         connection(sock).feed(b"SSH-2.0\r\n")
+
+
+class Talk:
+    """TLS in the middle of a connection: bytes come, and the protocol wants to say something."""
+
+    ended = False
+
+    def decrypt(self, received):
+        return received.lower()
+
+    def pending(self):
+        return b"reply"
+
+
+@pytest.mark.parametrize(("outgoing", "then", "sent"), [(b"", b"", b"reply"), (b"half", b"halfreply", b"")])
+def test_what_tls_wants_to_say_never_cuts_a_record_that_is_half_sent(outgoing, then, sent):
+    near, far = socket.socketpair()
+    with near, far:
+        far.setblocking(False)
+        one = Connection(near, flight(), Talk())
+        one.outgoing = outgoing
+        far.send(b"DATA")
+        assert one.recvmsg(100, 0)[0] == b"data"
+        assert bytes(one.outgoing) == then
+        if sent:
+            assert far.recv(100) == sent
+        else:
+            with pytest.raises(BlockingIOError):
+                far.recv(100)

@@ -107,7 +107,10 @@ class Connection:
             return data, ancillary, flags, address
         plain = self.tls.decrypt(data)
         if reply := self.tls.pending():
-            self.sock.sendall(reply)
+            if self.outgoing:  # a record is half sent: nothing may come between its halves
+                self.outgoing = b"".join((self.outgoing, reply))
+            else:
+                self.sock.sendall(reply)
         if self.tls.ended:
             with suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RD)  # what is read next is the end, as it is without TLS
