@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadstone.config import docs as config
-from loadstone.metrics import docs as metrics
+from loadstone.metrics import _docs as metrics
 
 HERE = Path(__file__).parent
 

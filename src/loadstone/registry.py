@@ -1,4 +1,4 @@
-"""Finds the parts that are one file each: endpoints, sources, exporters.
+"""Finds the parts that are one file each: endpoints, sources, metrics, exporters.
 
 A part of a kind is a module in the package of that name (`loadstone/endpoints/chat.py` is the
 endpoint `chat`; a leading underscore hides a module), or an entry point of the group

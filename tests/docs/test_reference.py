@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from loadstone.errors import Exit
-from loadstone.metrics import docs
+from loadstone.metrics import _docs as docs
 from loadstone.read.outcome import OUTCOMES
 from loadstone.read.schema import REQUESTS
 from loadstone.registry import load, names

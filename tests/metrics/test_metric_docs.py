@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from loadstone import registry
 from loadstone.metrics import NEEDS, Missing, all_metrics, names
-from loadstone.metrics.docs import markdown
+from loadstone.metrics._docs import markdown
 
 
 def test_every_metric_has_a_section_with_its_unit():
@@ -36,3 +37,8 @@ class TestEveryMetric:
         for row in (answer(5), answer(), unsent(), answer(5, outcome="cut"), answer(5, outcome="reset")):
             for load in ({}, {"rate": 10}, {"rate": 10, "cap": 2}, {"streaming": False}):
                 assert metric.result(tables(row, **load, goodput={"request_latency": 5})) is not None
+
+
+def test_every_part_of_the_kind_has_metrics():
+    modules = {one.fn.__module__.rpartition(".")[2] for one in all_metrics().values()}
+    assert modules == set(registry.builtin("metrics"))
