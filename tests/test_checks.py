@@ -125,6 +125,12 @@ def test_a_full_core_is_not_excused_by_lags_that_were_not_seen(check, steady):
     assert check("client_cpu", *steady(kernel_stamps=False), cpu=0.96).verdict == "INVALID"
 
 
+def test_a_worker_that_stood_still_degrades_a_run_whose_p99_does_not_see_it(check, steady, answer):
+    found = check("client_lag", *steady(200), answer(50, sent=0, lag=2970))
+    assert (found.verdict, found.value) == ("DEGRADED", 2970)
+    assert found.finding == "a worker stood still: tokens were read up to 2,970 ms after they arrived."
+
+
 @pytest.mark.parametrize(("lag", "verdict"), [(0.9, "VALID"), (10, "VALID"), (10.5, "INVALID")])
 def test_client_lag_is_held_against_the_pace_of_tokens(lag, verdict, check, steady):
     assert check("client_lag", *steady(lag=lag)).verdict == verdict
@@ -245,6 +251,13 @@ def test_steady_answers_that_the_end_cut_off_are_no_backlog(evidence, open_loop)
     for row in rows[25:]:
         row.update(outcome="cut", done_ns=rows[25]["done_ns"])
     assert not saturated(evidence(*rows, rate=10, end_ms=4000))
+
+
+def test_a_server_that_leaves_most_requests_unanswered_is_saturated(evidence, open_loop):
+    rows = open_loop(lambda i: 50 + 300 * i)  # the first few are answered later and later, the rest never
+    for row in rows[4:]:
+        row.update(outcome="cut", done_ns=rows[0]["due_ns"] + 6_000_000_000)
+    assert saturated(evidence(*rows, rate=10, end_ms=6000))
 
 
 def test_a_closed_loop_is_never_saturated(evidence, open_loop):

@@ -23,6 +23,8 @@ BLURRED_PERCENT = 10.0
 """Tokens dated by a later one, from which share on a late client blurs more than the odd gap."""
 BLURRED_MOST_PERCENT = 50.0
 """From here on the median itself is blurred."""
+STANDSTILL_MS = 1_000.0
+"""A client process that reads nothing for so long sends nothing either: the load was not the one asked for."""
 SEND_LAG_MS = 5.0
 """Sends this late at p99 do not change an arrival pattern that a server could notice."""
 SEND_LAG_SHARE = 0.10
@@ -81,7 +83,8 @@ def client_lag(evidence: Evidence) -> Check:
     The kernel dates arrivals, so a late read makes no latency longer; but what waits in the socket until the
     next token comes is merged with it and dated by it. So the pace is the median inter_token_latency
     (time_to_first_token where answers have one token). DEGRADED when the lag's p99 exceeds it and a tenth of
-    the tokens are dated by a later one, INVALID when the median lag exceeds it; below 1 ms neither.
+    the tokens are dated by a later one, INVALID when the median lag exceeds it; below 1 ms neither. DEGRADED also
+    when one token waited for a second: a worker stood still.
     """
     lag = evidence.metrics["client_lag"]
     pace = evidence.p50("inter_token_latency", "time_to_first_token")
@@ -91,6 +94,10 @@ def client_lag(evidence: Evidence) -> Check:
     limit = max(pace, CLIENT_LAG_MS)
     undated = evidence.metrics["undated_events"].mean or 0.0
     if lag.p99 <= limit or (undated < BLURRED_PERCENT and lag.p50 <= limit):
+        if (longest := lag.max or 0.0) >= STANDSTILL_MS:
+            finding = f"a worker stood still: tokens were read up to {brief(longest)} ms after they arrived."
+            advice = "Something stopped or starved a client process; run again on a quieter machine."
+            return answer("client_lag", "DEGRADED", longest, "ms", finding, advice)
         return answer("client_lag", "VALID", lag.p99, "ms", f"{finding}.")
     finding += f", later than the next token came (median {brief(pace)} ms), so gaps are blurred."
     advice = "Lower the load, or give the client more --workers and cores of its own."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from loadstone.checks.evidence import Evidence, Verdict, answer
-from loadstone.figures import brief
+from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
 from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
 from loadstone.report import Check
@@ -15,6 +15,9 @@ SATURATED_COMPLETED = 0.95
 SATURATED_GROWTH = 0.05
 """... if its latencies also grow: this many seconds for every second of the run. Both together, because in a
 short run the last answers alone stretch the time between the completions."""
+SATURATED_UNANSWERED = 0.10
+"""... or if it left this share of the requests longer than any that it answered, until the run's end stopped them:
+where most were stopped, what was answered shows no trend."""
 SATURATED_REQUESTS = 20
 """Fewer requests do not show a trend."""
 FEW_REQUESTS = 30
@@ -29,7 +32,7 @@ def succeeded(evidence: Evidence) -> Check:
     """There is something to measure."""
     count = int(evidence.tables.succeeded.sum())
     if count:
-        return answer("succeeded", "VALID", count, "requests", f"{count} requests succeeded.")
+        return answer("succeeded", "VALID", count, "requests", f"{counted(count, 'request')} succeeded.")
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
     stopped = evidence.outcomes(CUT) + evidence.outcomes(NOT_SENT) == evidence.planned
@@ -66,7 +69,10 @@ def saturated(evidence: Evidence) -> bool:
     offered, completed = evidence.metrics["offered_rate"].mean, evidence.metrics["completed_rate"].mean
     if offered is None or completed is None or completed >= SATURATED_COMPLETED * offered:
         return False
-    return _growth(evidence.tables) > SATURATED_GROWTH
+    judged = _judged(_waits(evidence.tables))
+    if len(judged) < SATURATED_REQUESTS:
+        return False
+    return _growth(judged) > SATURATED_GROWTH or _unanswered(judged) >= SATURATED_UNANSWERED
 
 
 def sample_size(evidence: Evidence) -> Check:
@@ -74,7 +80,7 @@ def sample_size(evidence: Evidence) -> Check:
     count = int(evidence.tables.succeeded.sum())
     if not 0 < count < FEW_REQUESTS:
         return answer("sample_size", "VALID", count, "requests", f"{count} answers.")
-    finding = f"only {count} requests succeeded: the numbers are a first impression."
+    finding = f"only {counted(count, 'request')} succeeded: the numbers are a first impression."
     return answer("sample_size", "NOTE", count, "requests", finding, "Set a higher --request-count.")
 
 
@@ -93,7 +99,9 @@ def retries(evidence: Evidence) -> Check:
     count = int(evidence.tables.requests["retries"].sum())
     if not count:
         return answer("retries", "VALID", 0, "retries", "no request had to be sent again.")
-    finding = f"{count} requests were sent again because the server had closed the kept-alive connection."
+    finding = (
+        f"{counted(count, 'request')} went out again because the server had closed the kept-alive connection."
+    )
     return answer("retries", "NOTE", count, "retries", finding)
 
 
@@ -110,20 +118,24 @@ def cold_start(evidence: Evidence) -> Check:
     return answer("cold_start", "NOTE", first, "ms", finding, "Warm it up with --warmup-request-count.")
 
 
-def _growth(tables: Tables) -> float:
+def _growth(judged: pl.DataFrame) -> float:
     """Seconds by which the latency from the due time grew for every second of the run.
 
     The median of the last quarter of the requests less that of the first, over the time between them.
     """
-    waits = _judged(_waits(tables)).sort("due_ns")
-    if len(waits) < SATURATED_REQUESTS:
-        return 0.0
+    waits = judged.sort("due_ns")
     quarter = len(waits) // 4
     first, last = (
         part.select("due_ns", "wait_ns").median().row(0)
         for part in (waits.head(quarter), waits.tail(quarter))
     )
     return float((last[1] - first[1]) / (last[0] - first[0])) if last[0] > first[0] else 0.0
+
+
+def _unanswered(judged: pl.DataFrame) -> float:
+    """The share of the requests that were stopped, beside some that were answered; 0 when none was."""
+    stopped = judged["stopped"]
+    return 0.0 if stopped.all() else int(stopped.sum()) / len(stopped)
 
 
 def _waits(tables: Tables) -> pl.DataFrame:
