@@ -208,8 +208,8 @@ def test_notices_say_what_the_numbers_mean(report, answer, run_log):
     said = [
         "said by the run",
         "3 requests repeated a prompt sent before",
-        "1 warm-up requests are in no number.",
-        "1 requests were still under way when the run ended",
+        "1 warm-up request left out of every number.",
+        "1 request had not ended when the run did",
         "The server sent no usage for 1 of 3 answers: their output tokens are counted by our tokenizer",
         "The output tokens of 1 of 3 answers are not known",
         "50 % of the answers are shorter than asked",

@@ -46,7 +46,8 @@ def test_a_server_that_cannot_keep_up_is_saturated_and_not_the_clients_fault(cap
 
 def test_a_duration_bounds_an_open_loop_by_what_was_due(good, engine):
     run = good(f"--url {engine.url} {SHORT} --request-rate 60 --benchmark-duration 1")
-    assert run.measured.stop_ns - run.measured.start_ns == 1_000_000_000
+    # Once every worker has met a row that is due too late, nothing more is sent, and the phase may end early.
+    assert run.measured.stop_ns == min(run.measured.start_ns + 1_000_000_000, run.measured.end_ns)
     assert run.report.outcomes.planned == planned_before(run, 1) == len(run.requests)
     assert run.counts == {"ok-length": run.report.outcomes.planned}
     assert len(run.bodies) == run.report.outcomes.planned
@@ -79,7 +80,7 @@ def test_after_the_grace_what_is_under_way_is_cut_and_in_no_latency(good, script
     assert run.counts == {"ok": planned - held, "cut": held}
     assert run.report.metrics["request_latency"].count == planned - held
     assert run.number("error_rate") == 0
-    assert any(f"{held} requests were still under way" in notice for notice in run.report.run.notices)
+    assert any(f"{held} requests had not ended" in notice for notice in run.report.run.notices)
     cut = run.requests.filter(run.requests["outcome"] == "cut")
     assert (cut["done_ns"] >= run.measured.stop_ns + 200_000_000).all()
 
@@ -93,7 +94,7 @@ def test_a_warm_up_is_in_no_number(good, engine):
         assert run.report.metrics[name].count == 10
     warm, measured = run.log.phases
     assert measured.start_ns >= warm.end_ns
-    assert "5 warm-up requests are in no number." in run.report.run.notices
+    assert "5 warm-up requests left out of every number." in run.report.run.notices
 
 
 def test_few_prompts_are_used_in_turn_and_the_report_says_so(good, engine):

@@ -1,8 +1,9 @@
 """Checks: can this run be believed? Each one is a function from the evidence to one `Check`.
 
-The subject is the client, never the server: a slow or failing server is a finding, not a fault of the
-measurement. The verdict is the worst of the checks; a NOTE says something worth knowing and never lowers it.
-Thresholds stand beside their reasons. Too few samples for a percentile marks that number, not the run.
+The subject is the client: a slow server is a finding, not a fault of the measurement. The server counts only where so
+much of it failed that the rest says little (`succeeded`, `failures`). The verdict is the worst of the checks; a NOTE
+says something worth knowing and never lowers it. Thresholds stand beside their reasons. Too few samples for a
+percentile marks that number, not the run.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadstone.checks.client import CPU_HIGH
 from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.figures import counted
 from loadstone.report import Check
 
 SHARED_READS_PERCENT = 1.0
@@ -40,7 +41,9 @@ def clock_steps(evidence: Evidence) -> Check:
     steps = evidence.tables.run.clock.steps
     if not steps:
         return answer("clock_steps", "VALID", 0, "steps", "the wall clock was not set.")
-    finding = f"the wall clock was set {steps} times; around that, arrivals are moments of reading."
+    finding = (
+        f"the wall clock was set {counted(steps, 'time')}; around that, arrivals are moments of reading."
+    )
     return answer("clock_steps", "NOTE", steps, "steps", finding)
 
 

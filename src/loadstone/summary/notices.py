@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from loadstone.checks import Evidence
+from loadstone.figures import brief, counted
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables
 
@@ -34,19 +35,19 @@ def _about_run(run: RunLog) -> Iterator[str]:
         yield f"The run was {run.end}: the numbers are those of what had happened until then."
     if run.dataset.reused:
         yield (
-            f"{run.dataset.reused} requests repeated a prompt sent before in this run; a prefix cache may have"
+            f"{counted(run.dataset.reused, 'request')} repeated a prompt sent before in this run; a prefix cache may have"
             " answered them faster."
         )
     warmup = sum(phase.planned for phase in run.phases if phase.name == "warmup")
     if warmup:
-        yield f"{warmup} warm-up requests are in no number."
+        yield f"{counted(warmup, 'warm-up request')} left out of every number."
 
 
 def _about_tables(tables: Tables) -> Iterator[str]:
     cut = int(tables.cut.sum())
     if cut:
         yield (
-            f"{cut} requests were still under way when the run ended and are in no latency: the upper percentiles"
+            f"{counted(cut, 'request')} had not ended when the run did and came into no latency: the upper percentiles"
             " are too low rather than too high."
         )
     yield from _about_counts(tables)
@@ -61,17 +62,17 @@ def _about_tables(tables: Tables) -> Iterator[str]:
 
 def _about_prompts(tables: Tables) -> Iterator[str]:
     """Where the server's count of the prompts differs from what was asked, and how much of it was cached."""
-    asked, counted = tables.number("planned_input_tokens"), tables.number("usage_prompt_tokens")
-    known = tables.succeeded & np.isfinite(asked) & np.isfinite(counted)
-    more = float((counted - asked)[known].mean()) if known.any() else 0.0
+    asked, told = tables.number("planned_input_tokens"), tables.number("usage_prompt_tokens")
+    known = tables.succeeded & np.isfinite(asked) & np.isfinite(told)
+    more = float((told - asked)[known].mean()) if known.any() else 0.0
     if abs(more) >= 1 and not tables.config.input.isl_includes_template:
         yield (
-            f"The server counts {abs(more):.3g} tokens {'more' if more > 0 else 'fewer'} per prompt than asked for (mean):"
+            f"The server counts {brief(abs(more))} tokens {'more' if more > 0 else 'fewer'} per prompt than asked for (mean):"
             " its chat template, or another tokenizer than ours (--tokenizer takes the model's own)."
         )
     cached = tables.number("usage_cached_tokens")
     known &= np.isfinite(cached)
-    share = float(cached[known].sum() / counted[known].sum()) if counted[known].sum() > 0 else 0.0
+    share = float(cached[known].sum() / told[known].sum()) if told[known].sum() > 0 else 0.0
     if share >= CACHED_SHARE:
         yield (
             f"{100 * share:.3g} % of the prompt tokens came from the server's prefix cache: it has seen these prompts"
