@@ -196,6 +196,13 @@ def test_a_refusal_is_told_in_the_servers_own_words(asked, answer, words):
     assert len([head for head, _ in asked.server.requests if head.startswith("POST")]) == 1
 
 
+def test_a_key_that_the_server_echoes_is_not_passed_on(asked):
+    said = message(b'{"error": {"message": "no access with sk-secret-1"}}', "401 No")
+    with pytest.raises(TargetError, match=r"no access with \*{11}") as refused:
+        asked(said, api_key="sk-secret-1")
+    assert "sk-secret-1" not in str(refused.value)
+
+
 def test_terminal_codes_in_an_answer_are_not_passed_on(asked):
     with pytest.raises(TargetError) as error:
         asked(message({"error": {"message": "\x1b[2J\x07gone"}}, "500 Oops"))

@@ -12,7 +12,7 @@ from loadstone import folder
 from loadstone.board import Board
 from loadstone.child import Child
 from loadstone.compose import ComposeJob, ComposerOrder
-from loadstone.config import ENGINE, Config, EndpointConfig
+from loadstone.config import ENGINE, Config, EndpointConfig, secrets
 from loadstone.errors import TargetError
 from loadstone.folder import ClockLog
 from loadstone.load.fleet import Fleet
@@ -108,6 +108,7 @@ class Crew:
             tokenizer=config.input.tokenizer,
             keep=config.output.keep,
             id_prefix=id_prefix,
+            secrets=secrets(config.endpoint),
             board=str(self._board_path),
             blocks=self.board.blocks,
             block=self.fleet.workers + index,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from loadstone import registry
-from loadstone.config import EndpointConfig
+from loadstone.config import EndpointConfig, secrets
 from loadstone.endpoints import Ask
 from loadstone.errors import TargetError
 from loadstone.folder import PreflightLog
@@ -22,6 +22,7 @@ from loadstone.load import once, sockets
 from loadstone.load.once import Exchange
 from loadstone.plan.turn import Turn
 from loadstone.read.answer import Answer, read_answer
+from loadstone.read.faults import without
 from loadstone.terminal import printable
 from loadstone.wire import request
 from loadstone.wire.url import Target
@@ -147,7 +148,7 @@ def _exchange(
         raise TargetError(f"{target.url}: {error.strerror or error}.") from None
     if not exchanged.raw:
         raise TargetError(f"{target.url} closed the connection without an answer.")
-    return exchanged
+    return exchanged._replace(raw=without([exchanged.raw], secrets(endpoint))[0])
 
 
 def _aside(reached: Reached, endpoint: EndpointConfig, path: str) -> Answer | None:

@@ -326,3 +326,13 @@ def test_a_half_written_part_is_no_part(run, recorder, wire):
     run.decode()
     assert [row["request"] for row in rows(run)] == [0]
     assert [path.name for path in run.parts.iterdir()] == ["d0-0.parquet"]
+
+
+def test_a_key_that_the_server_echoes_reaches_no_file(run, recorder):
+    said = b"HTTP/1.1 401 No\r\nContent-Length: 20\r\n\r\nbad key: sk-secret-1"
+    recorder.flight(0, [(1_000, said[:-4]), (2_000, said[-4:])], status=401)
+    run.decode(secrets=["sk-secret-1"])
+    (row,) = rows(run)
+    assert row["fault"] == "HTTP 401: bad key: ***********"
+    (sample,) = (run.parts.parent / "faults").glob("*.http")
+    assert sample.read_bytes() == said.replace(b"sk-secret-1", b"*" * 11)

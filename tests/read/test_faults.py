@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from loadstone.read.faults import KINDS, SAMPLE_BYTES, Evidence, Sample, samples
+from loadstone.read.faults import KINDS, SAMPLE_BYTES, Evidence, Sample, samples, without
 
 
 def test_the_index_tells_which_file_shows_what(tmp_path):
@@ -34,3 +34,8 @@ def test_without_a_response_there_is_nothing_to_keep(tmp_path):
     Evidence(tmp_path / "faults").keep("connect", "refused", "r", [])
     assert not (tmp_path / "faults").exists()
     assert samples(tmp_path / "faults") == []
+
+
+def test_an_echoed_secret_is_overwritten_wherever_the_reads_cut_it():
+    reads = [b"no access with sk-se", b"cret-1, sk-secret-1", b""]
+    assert without(reads, ["sk-secret-1", "no"]) == [b"no access with *****", b"******, ***********", b""]

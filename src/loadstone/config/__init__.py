@@ -7,7 +7,7 @@ together, `secrets` lets them out, `docs` writes them down. Imports neither nump
 from loadstone.config.check import ENGINE, check, check_goodput
 from loadstone.config.layers import KEY_VARIABLE, from_flags, load
 from loadstone.config.options import Option, leaves, options
-from loadstone.config.secrets import MASK, dump_toml, masked, masked_command
+from loadstone.config.secrets import MASK, dump_toml, masked, masked_command, secrets
 from loadstone.config.tree import (
     AtLeastOne,
     Config,
@@ -53,4 +53,5 @@ __all__ = [
     "option",
     "options",
     "rare",
+    "secrets",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from loadstone.config.tree import Config
+from loadstone.config.tree import Config, EndpointConfig
 
 MASK = "***"
 
@@ -48,22 +48,27 @@ def dump_toml(config: Config) -> str:
 
 def masked_command(arguments: Sequence[str], config: Config) -> str:
     """The command line to copy: quoted for a shell, every secret of `config` replaced by `***`."""
-    secrets = sorted(_secrets(config), key=len, reverse=True)
-    return shlex.join(_without(argument, secrets) for argument in arguments)
+    hidden = secrets(config.endpoint)
+    return shlex.join(_without(argument, hidden) for argument in arguments)
 
 
-def _without(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
+def secrets(endpoint: EndpointConfig) -> list[str]:
+    """Every secret of a request, in every spelling; what holds another comes before it."""
+    return sorted(set(_secrets(endpoint)), key=len, reverse=True)
+
+
+def _without(text: str, hidden: Sequence[str]) -> str:
+    for secret in hidden:
         text = text.replace(secret, MASK)
     return text
 
 
-def _secrets(config: Config) -> Iterator[str]:
+def _secrets(endpoint: EndpointConfig) -> Iterator[str]:
     """Every secret, as it is and as JSON spells it (`--set endpoint.api_key="..."`)."""
-    headers = (header.partition(":") for header in config.endpoint.headers)
+    headers = (header.partition(":") for header in endpoint.headers)
     found = [value.strip() for name, _, value in headers if _SECRET_NAME.search(name)]
-    found += [value for name, value in _QUERY.findall(config.endpoint.url) if _SECRET_NAME.search(name)]
-    for secret in filter(None, [config.endpoint.api_key, *found]):
+    found += [value for name, value in _QUERY.findall(endpoint.url) if _SECRET_NAME.search(name)]
+    for secret in filter(None, [endpoint.api_key, *found]):
         yield secret
         yield msgspec.json.encode(secret).decode()[1:-1]
 

@@ -22,7 +22,7 @@ from loadstone.endpoints import Endpoint
 from loadstone.read import columns, tally
 from loadstone.read.columns import Decoded
 from loadstone.read.decode import Reader
-from loadstone.read.faults import Evidence
+from loadstone.read.faults import Evidence, without
 from loadstone.read.flights import Flight, flights, take_ended
 from loadstone.read.job import Done, Job
 from loadstone.read.segments import ROWS, Rows, Segments
@@ -126,9 +126,10 @@ class Decoder:
 
     def _decode(self, worker: int, flight: Flight) -> Decoded:
         facts = flight.facts
-        response = frame(flight.reads)
-        answer = self._reader(response, complete=facts.end == WireEnd.COMPLETE)
-        row = columns.decoded(flight, answer, response.arrived)
+        row = self._understood(flight)
+        if row.scalars["fault"] is not None and self._job.secrets:
+            flight = flight._replace(reads=without(flight.reads, self._job.secrets))
+            row = self._understood(flight)  # only what failed stores the server's words
         row.scalars["worker"] = worker
         row.scalars["request_id"] = f"{self._job.id_prefix}{facts.request}"
         if row.scalars["fault"] is not None and self._job.keep != "none":
@@ -136,6 +137,11 @@ class Decoder:
                 row.scalars["outcome"], row.scalars["fault"], row.scalars["request_id"], flight.reads
             )
         return row
+
+    def _understood(self, flight: Flight) -> Decoded:
+        response = frame(flight.reads)
+        answer = self._reader(response, complete=flight.facts.end == WireEnd.COMPLETE)
+        return columns.decoded(flight, answer, response.arrived)
 
     def _count_tokens(self, rows: list[Decoded]) -> None:
         """Counts with the tokenizer what the server did not count; loads it when first needed."""

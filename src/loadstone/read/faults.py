@@ -1,11 +1,13 @@
 """Evidence: one raw response for every kind of fault, in `faults/`.
 
-Kept are the bytes that the server sent, nothing of the request, so no key can be among them. `index.jsonl` tells which
-file shows which fault. Bounded: `KINDS` files a decoder, `SAMPLE_BYTES` each.
+Kept are the bytes that the server sent, nothing of the request; a secret that the server echoed is overwritten first
+(`without`). `index.jsonl` tells which file shows which fault. Bounded: `KINDS` files a decoder, `SAMPLE_BYTES` each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,19 @@ from loadstone.read.outcome import kind
 KINDS = 50
 SAMPLE_BYTES = 64 << 10
 INDEX = "index.jsonl"
+LEAST_SECRET = 6
+"""Shorter ones keep nobody out, and are found in words that mean something else."""
+
+
+def without(reads: Sequence[bytes], secrets: Sequence[str]) -> list[bytes]:
+    """The same reads, as long as before, with every one of `secrets` in them overwritten by stars."""
+    raw = b"".join(reads)
+    for secret in secrets:
+        hidden = secret.encode("utf-8", "replace")
+        if len(hidden) >= LEAST_SECRET:
+            raw = raw.replace(hidden, b"*" * len(hidden))
+    ends = [0, *accumulate(map(len, reads))]
+    return [raw[start:end] for start, end in pairwise(ends)]
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     keep: str
     """`output.keep` of the configuration."""
     id_prefix: str
+    secrets: list[str] = []
+    """What a server may have sent back that no file may hold."""
     board: str | None = None
     """The board's file; None when nobody watches."""
     blocks: int = 0
