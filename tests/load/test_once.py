@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 
@@ -116,3 +117,39 @@ def test_after_the_end_mark_the_end_of_the_message_is_not_awaited_for_long(ask, 
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     exchanged = ask(says(head, b"e\r\ndata: [DONE]\n\r\n"), ended=lambda data: b"[DONE]" in data)
     assert exchanged.complete
+
+
+def test_a_server_that_never_pauses_is_out_of_time_all_the_same(ask):
+    def script(peer):
+        peer.request()
+        peer.send(peer.HEAD)
+        while True:
+            peer.send(peer.TOKEN)
+
+    with pytest.raises(TimeoutError):
+        ask(script, timeout_s=0.1)
+
+
+def test_what_was_said_before_a_reset_is_kept(ask):
+    def script(peer):
+        peer.request()
+        peer.send(OK[:-1])
+        time.sleep(0.05)
+        peer.reset()
+
+    exchanged = ask(script)
+    assert (exchanged.raw, exchanged.complete) == (OK[:-1], False)
+
+
+def test_an_end_mark_in_two_reads_is_seen(ask, monkeypatch):
+    monkeypatch.setattr(once, "LINGER_NS", 20_000_000)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def script(peer):
+        peer.request()
+        peer.send(head + b"e\r\ndata: [DO")
+        time.sleep(0.02)
+        peer.send(b"NE]\n\r\n")
+        peer.hold()
+
+    assert ask(script, ended=lambda data: b"[DONE]" in data).complete

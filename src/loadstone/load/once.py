@@ -15,6 +15,8 @@ from loadstone.load.limits import LINGER_NS
 from loadstone.wire.url import Target
 
 MAX_BYTES = 16 << 20
+_MARK_BYTES = 64
+"""Longer than any end mark, which two reads may share."""
 
 
 class Exchange(NamedTuple):
@@ -69,30 +71,42 @@ def exchange(
     """Sends `request` and reads until its answer ends, the server closes, or the time is up.
 
     When `ended` finds a stream's end mark, the end of the HTTP message is awaited for a moment only, as a
-    worker does. Raises `OSError`.
+    worker does. A reset after the server has spoken takes nothing back of what it said. Raises `OSError`.
     """
     started = time.monotonic_ns()
     deadline = started + round(timeout_s * 1e9)
     sock.sendall(request)
     framing = _Framing()
-    pieces: list[bytes] = []
+    received = bytearray()
     marked = False
-    while not framing.done and sum(map(len, pieces)) < MAX_BYTES:
-        sock.settimeout(max((deadline - time.monotonic_ns()) / 1e9, 1e-6))
+    while not framing.done and len(received) < MAX_BYTES:
         try:
-            data = sock.recv(65536)
+            data = _read(sock, deadline)
         except TimeoutError:
             if marked:
                 break
             raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+        except (ConnectionError, ssl.SSLError):
+            if received:
+                break
+            raise
         if not data:
             break
-        pieces.append(data)
-        if ended is not None and not marked and ended(b"".join(pieces)):
+        received += data
+        if ended is not None and not marked and ended(bytes(received[-len(data) - _MARK_BYTES :])):
             marked = True
             deadline = min(deadline, time.monotonic_ns() + LINGER_NS)
         try:
             framing.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             break
-    return Exchange(b"".join(pieces), framing.done or marked, time.monotonic_ns() - started)
+    return Exchange(bytes(received), framing.done or marked, time.monotonic_ns() - started)
+
+
+def _read(sock: socket.socket, deadline: int) -> bytes:
+    """What comes next. Raises `TimeoutError` from `deadline` on, also when the server never pauses."""
+    left_ns = deadline - time.monotonic_ns()
+    if left_ns <= 0:
+        raise TimeoutError
+    sock.settimeout(left_ns / 1e9)
+    return sock.recv(65536)
