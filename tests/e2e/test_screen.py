@@ -26,7 +26,7 @@ def test_results_are_on_stdout_and_talk_on_stderr(run, engine):
     assert run.out.splitlines()[0].startswith(("VALID: ", "DEGRADED: ", "INVALID: "))
     assert "time to first token" in run.out
     address, folder, *progress = run.err.splitlines()
-    assert re.fullmatch(rf"http://{engine.url} +model sim +20 requests +seed \d+", address)
+    assert re.fullmatch(rf"http://{engine.url} · model sim · 20 requests · seed \d+", address)
     assert folder.startswith(f"run folder {run.path} ")
     assert progress[0].startswith("measured  0/20  ")
 

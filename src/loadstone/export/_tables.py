@@ -127,9 +127,15 @@ def _that_fit(columns: Mapping[str, list[str]], width: int) -> set[str]:
     return chosen
 
 
+def rates_shown(metrics: Metrics) -> list[str]:
+    """The metrics of one number that have one; what was completed stands beside what was offered, or not at all."""
+    known = [name for name in RATES if name in metrics and metrics[name].mean is not None]
+    return known if "offered_rate" in known else [name for name in known if name != "completed_rate"]
+
+
 def rates(metrics: Metrics, width: int) -> list[str]:
     """The metrics that are one number each, in two columns where there is room."""
-    names = [name for name in RATES if name in metrics and metrics[name].mean is not None]
+    names = rates_shown(metrics)
     beside = [_entries(metrics, names[start::2]) for start in (0, 1)]
     pairs = [GAP.join(pair).rstrip() for pair in zip_longest(*beside, fillvalue="")]
     if max(map(cell_len, pairs), default=0) <= width:

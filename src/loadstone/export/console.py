@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.export import replacing
-from loadstone.export._tables import RATES, THIN, distributions, label, rates, rows_shown, thin_shown
+from loadstone.export._tables import THIN, distributions, label, rates, rates_shown, rows_shown, thin_shown
 from loadstone.figures import counted, figures
 from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
 from loadstone.report import Check, Report
@@ -171,9 +171,8 @@ def remarks(report: Report, width: int) -> list[str]:
 def _about_metrics(report: Report, field: str) -> list[str]:
     """Each different `reason` or `note` of the metrics shown, once, after the names it holds for."""
     metrics = report.metrics
-    rates_shown = (name for name in RATES if name in metrics and metrics[name].mean is not None)
     texts: dict[str, list[str]] = {}
-    for name in (*rows_shown(metrics), *rates_shown):
+    for name in (*rows_shown(metrics), *rates_shown(metrics)):
         if text := getattr(metrics[name], field):
             texts.setdefault(text, []).append(label(name))
     return [f"{_several(about)}: {text}" for text, about in texts.items()]
