@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -152,9 +153,9 @@ def claimable(folder: Path, force: bool) -> None:
         _look(folder, force)
         there = next(path for path in (folder, *folder.parents, Path()) if path.exists())
         if not there.is_dir():
-            raise NotADirectoryError(20, f"{there} is not a directory")
+            raise NotADirectoryError(errno.ENOTDIR, f"{there} is not a directory")
         if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(13, "no permission to write there")
+            raise PermissionError(errno.EACCES, "no permission to write there")
     except OSError as error:
         raise _unusable(folder, error) from None
 

@@ -99,7 +99,7 @@ def test_the_outcomes_add_up_to_what_was_planned(faulty):
 
 def test_a_failing_server_is_a_result_and_no_failure_of_the_run(faulty):
     assert faulty.against == []
-    assert faulty.check("failures").verdict == "NOTE"
+    assert faulty.check("failures").verdict == "DEGRADED"  # 8 of 10: the rest says little
 
 
 def test_only_successes_are_in_the_latencies(faulty):

@@ -39,7 +39,7 @@ USAGE = [
     ("--header nonsense", "endpoint.headers"),
     ("--artifact-dir taken", "it is not empty and holds no run; choose another."),
     ("--artifact-dir file", "output.folder = 'file'"),
-    ("--artifact-dir file/below", "output.folder = 'file/below': Not a directory."),
+    ("--artifact-dir file/below", "output.folder = 'file/below': file is not a directory."),
 ]
 
 
