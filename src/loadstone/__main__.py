@@ -20,7 +20,7 @@ from click.shell_completion import shell_complete
 
 from loadstone.cli import loadstone
 from loadstone.cli.elsewhere import ADVICE
-from loadstone.errors import Exit, LoadstoneError
+from loadstone.errors import Exit, LoadstoneError, UsageError
 
 _COMPLETE = "_LOADSTONE_COMPLETE"
 _STDERR = 2
@@ -57,6 +57,8 @@ def _fill_closed_streams() -> None:
 
 
 def _invoked(words: list[str]) -> int:
+    if any("\udc80" <= char <= "\udcff" for word in words for char in word):
+        raise UsageError("an argument is not text in the encoding of this terminal (UTF-8).")
     try:
         with loadstone.make_context("loadstone", words.copy(), obj=words) as context:
             return int(loadstone.invoke(context) or Exit.DONE)

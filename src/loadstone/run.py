@@ -43,6 +43,9 @@ from loadstone.wire.url import Target
 logger = logging.getLogger("loadstone")
 PATIENCE_S = 3.0
 
+MODEL_BYTES = 100
+"""Of a model's name in that of a folder, which file systems limit to 255 bytes."""
+
 
 def run(config: Config, command: str) -> Exit:
     """Runs one benchmark and reports it. Raises `UsageError` before anything starts, `TargetError` before the load."""
@@ -88,6 +91,7 @@ def settle(config: Config, command: str) -> Setting:
 def default_folder(config: Config, phase: Phase, started: datetime) -> Path:
     """`artifacts/<model>-<endpoint>-<load>-<time>`, with nothing in a name that a path could mean."""
     model = re.sub(r"[^\w.-]+", "_", config.endpoint.model or "").strip(".") or "model"
+    model = model.encode()[:MODEL_BYTES].decode("utf-8", "ignore")
     load = f"rate{phase.rate:g}" if phase.rate else f"concurrency{phase.slots}"
     return Path("artifacts") / f"{model}-{config.endpoint.type}-{load}-{started:%Y%m%dT%H%M%S.%f}"[:-3]
 

@@ -51,6 +51,7 @@ CASES = [
         ["profile", "--goodput", "ttft"],
         'slo.goodput = ttft: must be "METRIC:NUMBER ...", such as "time_to_first_token:200".',
     ),
+    (["profile", "--model", "\udcff"], "an argument is not text in the encoding of this terminal (UTF-8)."),
     (["profile", "--url"], "Option '--url' requires an argument."),
     (["profile", "extra"], "Got unexpected extra argument (extra)"),
     (["report"], "Missing argument 'FOLDER'."),

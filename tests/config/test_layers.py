@@ -152,6 +152,9 @@ def test_an_unknown_key_of_a_file_names_the_file(write, text, sentence):
         ("load.concurrency", "1.5", "load.concurrency = 1.5: must be a whole number, at least 1."),
         ("load.concurrency", "many", "load.concurrency = many: must be a whole number, at least 1."),
         ("load.duration_s", "1e999", "load.duration_s = 1e999: must be a number above 0."),
+        ("load.duration_s", "1e10", "load.duration_s = 10000000000.0: must be at most 1,000,000,000."),
+        ("load.concurrency", "100001", "load.concurrency = 100001: must be at most 100,000."),
+        ("load.workers", "257", "load.workers = 257: must be at most 256."),
         ("input.isl_mean", "0.5", "input.isl_mean = 0.5: must be a number, at least 1."),
         ("output.keep", "al", "output.keep = al: must be one of all, faults, none. Did you mean all?"),
         ("output.folder", "", "output.folder = : must be a text, not empty."),
@@ -212,6 +215,12 @@ def test_set_must_have_key_and_value(text):
         ("a.yaml", "load: [", "not valid YAML"),
         ("a.yaml", "- load", "must be a table of sections"),
         ("a.ini", "[load]", "name it .toml or .yaml"),
+        ("a.toml", "a = " + "9" * 5000, "not valid TOML: Exceeds the limit"),
+        ("a.toml", "a = " + "[" * 5000 + "]" * 5000, "is nested too deeply"),
+        ("a.yaml", "a: " + "[" * 5000 + "]" * 5000, "is nested too deeply"),
+        ("a.yaml", "load: {concurrency: 1}\nload: {request_rate: 2}", "a key is given twice in one table"),
+        ("a.yaml", "endpoint:\n  extra_inputs: &a {b: *a}", "holds an alias; write the value out (at line 2"),
+        ("a.yaml", "a: !!python/name:os.system", "not valid YAML: could not determine a constructor"),
     ],
 )
 def test_a_file_that_cannot_be_understood(write, name, text, words):
@@ -240,3 +249,24 @@ def test_flags_of_the_engine_are_read_the_same_way():
     with pytest.raises(UsageError) as caught:
         from_flags(SimOptions, known, {"step_ms": ["0"]})
     assert str(caught.value).startswith("step_ms = 0: must be a number above 0")
+
+
+def test_a_broken_yaml_file_is_not_quoted(write):
+    assert "hunter2" not in refusal(write('endpoint: {api_key: "hunter2\n', "a.yaml"))
+
+
+def test_what_nests_without_end_is_refused():
+    deep = "[" * 5000 + "]" * 5000
+    assert "is nested deeper than 64 levels" in refusal(endpoint__extra_inputs=[f"a:{deep}"])
+    assert "is nested deeper than 64 levels" in refusal(sets=[f"endpoint.extra_inputs.a={deep}"])
+    assert "endpoint.extra_inputs" in refusal(endpoint__extra_inputs=["a:" + "[" * 65 + "]" * 65])
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_texts_hold_whole_characters_only(text):
+    assert "must be a text" in refusal(output__folder=[text])
+
+
+@pytest.mark.parametrize("path", ["/é", "/a b", "/a\r\nX: y", "/\x7f"])
+def test_a_path_is_what_a_request_line_can_carry(path):
+    assert "endpoint.path" in refusal(endpoint__path=[path])

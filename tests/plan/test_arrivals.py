@@ -79,3 +79,14 @@ def test_drawn_times_never_go_back_and_depend_on_the_seed_alone(seed, rate, smoo
     assert poisson == sorted(poisson)
     assert gamma == sorted(gamma)
     assert poisson[0] >= 0
+
+
+def test_times_stay_within_64_bits_at_any_rate():
+    for rate in (1e-300, 1e6):
+        for smoothness in (1e-300, 1.0, 1e6):
+            for times in (
+                arrivals.constant(rate),
+                arrivals.poisson(rate, Random(1)),
+                arrivals.gamma(rate, smoothness, Random(1)),
+            ):
+                assert all(0 <= at_ns <= arrivals.LATEST_NS for at_ns in islice(times, 100))

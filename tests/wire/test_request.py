@@ -39,7 +39,9 @@ def test_a_header_of_the_user_replaces_ours_of_the_same_name() -> None:
     assert b"Bearer" not in head
 
 
-@pytest.mark.parametrize("header", ["novalue", ":x", "a b:c", "A:b\r\nC:d", "Host:x", "Content-Length: 3"])
+@pytest.mark.parametrize(
+    "header", ["novalue", ":x", "a b:c", "A:b\r\nC:d", "Host:x", "Content-Length: 3", "A:漢"]
+)
 def test_a_header_that_would_break_the_request_is_refused(header: str) -> None:
     with pytest.raises(UsageError, match=r"endpoint\.headers"):
         request.head(TARGET, "/", streaming=False, api_key=None, headers=[header])

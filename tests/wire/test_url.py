@@ -49,6 +49,9 @@ def test_an_ipv6_address_is_bracketed_in_the_host_header() -> None:
         "a b:80",
         "[::1",
         "http://[zz]:80",
+        "http://..",
+        f"http://{'a' * 64}.example",
+        "http://host/é",
     ],
 )
 def test_what_is_not_an_address_is_refused(text: str) -> None:

@@ -16,6 +16,7 @@ from loadstone.config.tree import Config
 from loadstone.errors import UsageError, did_you_mean
 from loadstone.wire import url
 from loadstone.wire.request import parse_header
+from loadstone.wire.url import is_path
 
 ENGINE = "sim:"
 """The address that means: start the built-in engine."""
@@ -126,6 +127,10 @@ def _check_request(config: Config) -> None:
     here = config.endpoint
     if not here.url.startswith(ENGINE):
         url.parse(here.url)
+    if here.path is not None and not is_path(here.path):
+        raise UsageError(
+            f"endpoint.path = {here.path!r}: must be ASCII without spaces; percent-encode what is not."
+        )
     names = [parse_header(header)[0].lower() for header in here.headers]
     if here.api_key is not None and "authorization" in names:
         raise UsageError("endpoint.headers: Authorization is set by the API key too; give one of them.")

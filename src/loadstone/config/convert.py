@@ -11,6 +11,8 @@ from loadstone.config import values
 from loadstone.config.options import Option
 from loadstone.errors import UsageError, did_you_mean
 
+_SHOWN = 200
+
 
 def from_texts(option: Option, given: bool | Sequence[str]) -> Any:
     """What the texts after a flag mean, not yet checked; a switch has a bool. Raises `UsageError`."""
@@ -21,7 +23,15 @@ def from_texts(option: Option, given: bool | Sequence[str]) -> Any:
     if len(given) > 1:
         raise UsageError(f"{option.path}: {option.flags[0]} is given {len(given)} times; give it once.")
     [text] = given
-    return text if option.kind in ("text", "choice") else values.json_or_text(text)
+    return text if option.kind in ("text", "choice") else spelt(option.path, text)
+
+
+def spelt(path: str, text: str) -> Any:
+    """The JSON value that `text` spells for the key `path`, else `text` itself. Raises `UsageError`."""
+    try:
+        return values.json_or_text(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def read(option: Option, texts: Sequence[str]) -> Any:
@@ -29,7 +39,7 @@ def read(option: Option, texts: Sequence[str]) -> Any:
     try:
         return option.read(texts) if option.read else list(texts)
     except ValueError as error:
-        raise UsageError(f"{option.path} = {' '.join(texts)}: {error}") from None
+        raise UsageError(f"{option.path} = {_short(' '.join(texts))}: {error}") from None
 
 
 def converted(option: Option, value: Any) -> Any:
@@ -40,13 +50,32 @@ def converted(option: Option, value: Any) -> Any:
         found = msgspec.convert(value, option.type)
     except msgspec.ValidationError:
         raise _refused(option, value) from None
-    if found == "" or not values.is_json(value) or (option.parts and found not in option.choices):
+    if (
+        found == ""
+        or (isinstance(found, str) and "\0" in found)
+        or not values.is_json(value)
+        or (option.parts and found not in option.choices)
+    ):
         raise _refused(option, value)
+    if _beyond(option, found):
+        raise UsageError(f"{option.path} = {_short(value)}: must be at most {option.most:,}.")
     return found
+
+
+def _beyond(option: Option, value: Any) -> bool:
+    """Whether a number is greater than its leaf allows; a type with a limit of its own has seen to that."""
+    own = any(getattr(core, "le", None) is not None for core in option.cores)
+    return isinstance(value, int | float) and not own and value > option.most
+
+
+def _short(value: Any) -> str:
+    """A value that may have thousands of digits."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _refused(option: Option, value: Any) -> UsageError:
     """The sentence about a value of the wrong type or out of range."""
-    shown = "" if option.secret else f" = {value}"
+    shown = "" if option.secret else f" = {_short(value)}"
     advice = did_you_mean(str(value), option.choices) or option.hint
     return UsageError(f"{option.path}{shown}: must be {option.expects}. {advice}".rstrip())

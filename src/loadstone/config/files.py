@@ -8,6 +8,8 @@ from typing import Any
 
 from loadstone.errors import UsageError
 
+_TOO_DEEP = "is nested too deeply; no key needs that."
+
 
 def document(file: Path) -> dict[Any, Any]:
     """What a TOML or YAML file holds; the suffix tells which. Raises `UsageError`."""
@@ -35,15 +37,46 @@ def _text(file: Path) -> str:
 def _toml(file: Path) -> Any:
     try:
         return tomllib.loads(_text(file))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number with thousands of digits raises no TOMLDecodeError
         raise UsageError(f"{file}: not valid TOML: {error}.") from None
+    except RecursionError:
+        raise UsageError(f"{file}: {_TOO_DEEP}") from None
 
 
 def _yaml(file: Path) -> Any:
     import yaml  # costs 15 ms; most runs have no YAML
 
+    class Loader(yaml.SafeLoader):
+        """Safe; and what is written is what is read, once."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            """No aliases: a few lines of them can mean gigabytes, or themselves."""
+            if self.check_event(yaml.AliasEvent):
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+                raise yaml.MarkedYAMLError(problem="holds an alias; write the value out", problem_mark=mark)
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """No key twice: the first would be ignored."""
+            found = super().construct_mapping(node, deep)
+            if len(found) < len(node.value):
+                raise yaml.MarkedYAMLError(
+                    problem="a key is given twice in one table", problem_mark=node.start_mark
+                )
+            return found
+
     try:
-        found = yaml.safe_load(_text(file))
-    except yaml.YAMLError as error:
+        found = yaml.load(_text(file), Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise UsageError(f"{file}: not valid YAML: {error.problem}{_where(mark)}.") from None
+    except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"{file}: not valid YAML: {error}.") from None
+    except RecursionError:
+        raise UsageError(f"{file}: {_TOO_DEEP}") from None
     return {} if found is None else found
+
+
+def _where(mark: Any) -> str:
+    """The place, without its text: that may hold a key."""
+    return f" (at line {mark.line + 1}, column {mark.column + 1})" if mark else ""

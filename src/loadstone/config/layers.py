@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from loadstone.config import values
 from loadstone.config.check import check
-from loadstone.config.convert import converted, from_texts, read
+from loadstone.config.convert import converted, from_texts, read, spelt
 from loadstone.config.files import document
 from loadstone.config.options import Option, by_path, nearest
 from loadstone.config.secrets import MASK
@@ -93,7 +92,7 @@ def _from_sets(sets: Sequence[str]) -> Layer:
 
 def _nested(key: str, text: str) -> dict[str, Any]:
     option = by_path().get(key)
-    value = values.json_or_text(text)
+    value = spelt(key, text)
     if option and option.kind == "text" and not isinstance(value, str | None):
         value = text
     for name in reversed(key.split(".")):

@@ -34,6 +34,7 @@ class Option(NamedTuple):
     form: str | None
     hint: str
     secret: bool
+    most: int
     parts: str | None
     read: Callable[[Sequence[str]], Any] | None
     rare: bool

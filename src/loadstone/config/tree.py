@@ -14,6 +14,11 @@ import msgspec
 
 from loadstone.config import values
 
+MOST = 1_000_000_000
+"""No number may be greater, where a leaf says nothing else: it is a slip of the hand, and times in ns would leave
+64 bits."""
+TOKENS = 10_000_000
+
 
 def option(
     flags: str,
@@ -23,14 +28,16 @@ def option(
     form: str | None = None,
     hint: str = "",
     secret: bool = False,
+    most: int = MOST,
     parts: str | None = None,
     read: Callable[[Sequence[str]], Any] | None = None,
     rare: bool = False,
 ) -> msgspec.Meta:
     """Describes one leaf. `flags` are separated by spaces; the first is the name shown.
 
-    `group` is its heading in help (None: its section's title); `form` stands for the value in help; `hint` is what to do when the value is refused; `secret` keeps the
-    value out of messages; `parts` names the kind of registry part to choose from; `read` turns the texts
+    `group` is its heading in help (None: its section's title); `form` stands for the value in help; `hint` is what
+    to do when the value is refused; `secret` keeps the value out of messages; `most` is the greatest number allowed,
+    where the type does not say it; `parts` names the kind of registry part to choose from; `read` turns the texts
     given on the command line into a value; `rare` keeps it out of `--help` (`--help-all` has it).
     """
     extra = {
@@ -39,6 +46,7 @@ def option(
         "form": form,
         "hint": hint,
         "secret": secret,
+        "most": most,
         "parts": parts,
         "read": read,
         "rare": rare,
@@ -134,6 +142,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         option(
             "--isl --synthetic-input-tokens-mean --isl-mean --prompt-input-tokens-mean --input-len --random-input-len",
             "Mean prompt length, tokens.",
+            most=TOKENS,
         ),
     ] = 550.0
     isl_stddev: Annotated[
@@ -141,6 +150,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         option(
             "--isl-stddev --synthetic-input-tokens-stddev --prompt-input-tokens-stddev",
             "Its standard deviation (normal, cut at 1).",
+            most=TOKENS,
         ),
     ] = 0.0
     osl_mean: Annotated[
@@ -148,6 +158,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         option(
             "--osl --output-tokens-mean --osl-mean --prompt-output-tokens-mean --output-len --random-output-len",
             "Mean output length asked for, tokens; default: the server's own limit.",
+            most=TOKENS,
         ),
     ] = None
     osl_stddev: Annotated[
@@ -155,6 +166,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         option(
             "--osl-stddev --output-tokens-stddev --prompt-output-tokens-stddev",
             "Its standard deviation (normal, cut at 1).",
+            most=TOKENS,
         ),
     ] = 0.0
     isl_includes_template: Annotated[
@@ -196,6 +208,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         option(
             "--concurrency --max-concurrency",
             "Requests in flight at most; 1 when no rate is given. With a rate: a cap; the wait for a slot is counted.",
+            most=100_000,
         ),
     ] = None
     request_rate: Annotated[
@@ -204,6 +217,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
             "--request-rate",
             "Requests per second, whatever the server does (open loop).",
             hint="For a closed loop set --concurrency; to send everything at once, as high as --request-count.",
+            most=1_000_000,
         ),
     ] = None
     arrival_pattern: Annotated[
@@ -218,6 +232,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         option(
             "--arrival-smoothness --burstiness --vllm-burstiness",
             "Shape of gamma gaps: below 1 bursty, 1 is poisson, above 1 even.",
+            most=1_000_000,
         ),
     ] = None
     request_count: Annotated[
@@ -246,7 +261,11 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = 0
     workers: Annotated[
         Count | None,
-        rare("--workers --workers-max", "Load-generating processes; default: by cores and concurrency."),
+        rare(
+            "--workers --workers-max",
+            "Load-generating processes; default: by cores and concurrency.",
+            most=256,
+        ),
     ] = None
 
 

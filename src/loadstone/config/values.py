@@ -6,10 +6,15 @@ One rule: a value is JSON where it is JSON, else text, so `128`, `true`, `null` 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
+DEEPEST = 64
+"""Levels that a value may have: far more than any request needs, and all that reads or writes it can follow."""
+_LONE = re.compile(r"[\ud800-\udfff]")
 
 
 def json_or_text(text: str) -> Any:
@@ -18,6 +23,8 @@ def json_or_text(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+    except RecursionError:
+        raise ValueError(f"is nested deeper than {DEEPEST} levels.") from None
 
 
 def fields(texts: Sequence[str]) -> dict[str, Any]:
@@ -63,12 +70,19 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def is_json(value: Any) -> bool:
-    """Whether JSON can carry `value` as it is: no dates (YAML and TOML know them), no infinity."""
+def is_json(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether JSON can carry `value` as it is: no dates (YAML and TOML know them), no infinity, no half of a
+    character, and no deeper than `levels`.
+    """
+    if isinstance(value, dict | list) and not levels:
+        return False
     if isinstance(value, dict):
-        return all(isinstance(name, str) and is_json(item) for name, item in value.items())
+        return all(
+            isinstance(name, str) and is_json(name) and is_json(item, levels - 1)
+            for name, item in value.items()
+        )
     if isinstance(value, list):
-        return all(map(is_json, value))
-    return (
-        value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-    )
+        return all(is_json(item, levels - 1) for item in value)
+    if isinstance(value, str):
+        return not _LONE.search(value)
+    return value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from sys import float_info
 
 from loadstone.clock import SECOND_NS
+
+LATEST_NS = 1 << 60
+"""36 years; what would arrive later does so then, and every sum of times stays within 64 bits."""
 
 
 def constant(rate: float) -> Iterator[int]:
     """Arrival i at i / rate, each computed from its index so that no error accumulates."""
     index = 0
     while True:
-        yield round(index * SECOND_NS / rate)
+        yield round(min(index * SECOND_NS / rate, LATEST_NS))
         index += 1
 
 
@@ -25,7 +29,7 @@ def poisson(rate: float, random: Random) -> Iterator[int]:
     at_s = 0.0
     while True:
         at_s += random.expovariate(rate)
-        yield round(at_s * SECOND_NS)
+        yield round(min(at_s * SECOND_NS, LATEST_NS))
 
 
 def gamma(rate: float, smoothness: float, random: Random) -> Iterator[int]:
@@ -34,7 +38,7 @@ def gamma(rate: float, smoothness: float, random: Random) -> Iterator[int]:
     The same meaning as AIPerf's `--arrival-smoothness` and vLLM's `--burstiness`; s = 1 is Poisson.
     """
     at_s = 0.0
-    scale = 1.0 / (rate * smoothness)
+    scale = 1.0 / max(rate * smoothness, float_info.min)
     while True:
         at_s += random.gammavariate(smoothness, scale)
-        yield round(at_s * SECOND_NS)
+        yield round(min(at_s * SECOND_NS, LATEST_NS))

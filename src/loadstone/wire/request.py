@@ -58,6 +58,8 @@ def parse_header(header: str) -> tuple[str, str]:
         raise UsageError(f"endpoint.headers: {name[:40]!r} is not NAME:VALUE.")
     if any(ord(char) < 32 or ord(char) == 127 for char in name + value):
         raise UsageError(f"endpoint.headers: {name!r} holds a control character.")
+    if any(ord(char) > 255 for char in value):
+        raise UsageError(f"endpoint.headers: {name!r} holds a character that HTTP does not allow.")
     if name.lower() in OWN:
         raise UsageError(f"endpoint.headers: {name} is set by loadstone itself.")
     return name, value

@@ -58,8 +58,26 @@ def parse(url: str) -> Target:
         port = 0
     if port == 0 or any(char.isspace() or ord(char) < 32 for char in text):
         raise UsageError(f"endpoint.url = {url!r}: the port must be a number from 1 to 65535.")
+    if not is_path(parts.path + parts.query):
+        raise UsageError(f"endpoint.url = {url!r}: the path must be ASCII; percent-encode what is not.")
+    if not _is_name(parts.hostname):
+        raise UsageError(f"endpoint.url = {url!r}: {parts.hostname[:40]!r} is no name of a host.")
     tls = parts.scheme == "https"
     return Target(tls, parts.hostname, port or (443 if tls else 80), _base(parts.path), parts.query)
+
+
+def is_path(text: str) -> bool:
+    """Whether a request line can carry `text` as it is."""
+    return text.isascii() and (not text or text.isprintable()) and " " not in text
+
+
+def _is_name(host: str) -> bool:
+    """Whether the resolver can be asked for it."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _base(path: str) -> str:
