@@ -86,3 +86,32 @@ def test_a_table_of_another_run_is_not_believed(copy, loadstone):
     assert (done.code, done.out) == (1, "")
     assert "holds 10 measured requests, but run.json says that 11 were planned" in done.err
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "left", "words"),
+    [
+        ("requests.parquet", 0, "requests.parquet is damaged"),
+        ("requests.parquet", 500, "requests.parquet is damaged"),
+        ("plan/bodies.bin", None, "a file of the run is damaged or missing"),
+        ("plan", None, "a file of the run is damaged or missing"),
+    ],
+)
+def test_a_damaged_folder_is_told_in_one_sentence(copy, loadstone, file, left, words):
+    if left is None:
+        (copy / file).rename(copy / "elsewhere")
+    else:
+        (copy / file).write_bytes((copy / file).read_bytes()[:left])
+    done = loadstone("report", str(copy))
+    assert (done.code, done.out) == (1, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_table_of_another_program_is_not_read(copy, loadstone):
+    import polars as pl
+
+    pl.DataFrame({"request": [1]}).write_parquet(copy / "requests.parquet")
+    done = loadstone("report", str(copy))
+    assert done.code == 1
+    assert "requests.parquet is no table of a run: column request_id is missing" in done.err

@@ -86,3 +86,7 @@ def test_a_change_of_protocol_is_told_by_its_status():
 def test_nothing_at_all():
     response = frame([])
     assert (response.status, response.body, response.arrived, response.complete) == (0, b"", [], False)
+
+
+def test_a_status_cut_off_is_none() -> None:
+    assert [frame([b"HTTP/1.1 503"[:end]]).status for end in (9, 10, 11, 12)] == [0, 0, 0, 503]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from msgspec import MsgspecError
 
 from loadstone import folder as layout
 from loadstone.cli.sheet import SETTINGS, verbose
-from loadstone.errors import UsageError
+from loadstone.errors import LoadstoneError, UsageError
+
+_DAMAGE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+"""What reading a folder meets that somebody else has changed; a full disk is none of it."""
 
 
 @click.command(context_settings=SETTINGS)
@@ -20,4 +24,9 @@ def report(folder: Path, verbose: bool) -> int:
         raise UsageError(f"{folder}: holds no {layout.RUN}; give the folder that a run named at its end.")
     from loadstone.run import rebuild  # the analysis; not needed to find a mistake in the path
 
-    return rebuild(folder)
+    try:
+        return rebuild(folder)
+    except (*_DAMAGE, ValueError, MsgspecError) as error:
+        if verbose:
+            raise
+        raise LoadstoneError(f"{folder}: a file of the run is damaged or missing: {error}.") from None

@@ -76,7 +76,10 @@ def _undecoded(folder: Path) -> bool:
 def _decoded(parts: list[Path]) -> _Decoded:
     columns = []
     for number, part in enumerate(parts):
-        found = pl.scan_parquet(part).select("request", events=pl.col("arrival_ns").list.len()).collect()
+        try:
+            found = pl.scan_parquet(part).select("request", events=pl.col("arrival_ns").list.len()).collect()
+        except pl.exceptions.PolarsError as error:
+            raise LoadstoneError(f"{part} is damaged: {error}.") from None
         columns.append(
             found.select("request", pl.lit(number).alias("part"), "events").cast(pl.Int64).to_numpy()
         )

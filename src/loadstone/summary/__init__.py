@@ -19,6 +19,7 @@ from loadstone.errors import Exit, LoadstoneError, precedence
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables, all_metrics
 from loadstone.read.outcome import SUCCESSES
+from loadstone.read.schema import REQUESTS
 from loadstone.report import Report, RunFacts
 from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
@@ -99,4 +100,13 @@ def _table(folder: Path) -> pl.LazyFrame:
             raise LoadstoneError(
                 f"{needed} is missing: {folder} holds no finished run; choose another folder."
             )
-    return pl.scan_parquet(folder / run_folder.REQUESTS)
+    path = folder / run_folder.REQUESTS
+    table = pl.scan_parquet(path)
+    try:
+        found = table.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise LoadstoneError(f"{path} is damaged: {error}.") from None
+    wrong = [name for name, dtype in REQUESTS.items() if found.get(name) != dtype]
+    if wrong:
+        raise LoadstoneError(f"{path} is no table of a run: column {wrong[0]} is missing or of another type.")
+    return table

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 _SWITCHING = 101
+_LEAST_STATUS = 100
 
 
 class Response(NamedTuple):
@@ -69,9 +70,10 @@ def _first(reads: Sequence[bytes]) -> Response:
     counts: list[int] = []
     fault = _feed(parser, reads, message.pieces, counts)
     counts += [len(message.pieces)] * (len(reads) - len(counts))
+    status = parser.get_status_code()  # of "HTTP/1.1 5" it is 5
     lengths = list(accumulate(map(len, message.pieces), initial=0))
     return Response(
-        status=parser.get_status_code(),
+        status=status if status >= _LEAST_STATUS else 0,
         headers=message.headers,
         body=b"".join(message.pieces),
         arrived=[lengths[count] for count in counts],
