@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop: leave nothing behind
     _fill_closed_streams()
+    _show_what_can_be_shown()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _flushed(_invoked(words))
@@ -54,6 +55,13 @@ def _fill_closed_streams() -> None:
         pass
     os.close(descriptor)
     sys.stdout, sys.stderr = sys.stdout or io.StringIO(), sys.stderr or io.StringIO()
+
+
+def _show_what_can_be_shown() -> None:
+    """A terminal that knows only its own alphabet gets a question mark for the rest; no result is lost for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _invoked(words: list[str]) -> int:

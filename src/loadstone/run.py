@@ -135,7 +135,7 @@ def _run(setting: Setting) -> None:
         )
         target = url.parse(crew.engine(config.endpoint) or config.endpoint.url)
         reached = reach(target, config.endpoint)
-        (home / folder.CONFIG).write_text(dump_toml(config))
+        (home / folder.CONFIG).write_text(dump_toml(config), encoding="utf-8")
         with _patience(progress, target):
             found = _preflight(setting, reached)
         _say(progress, _opening(setting, target))
@@ -282,7 +282,7 @@ def _say(progress: Progress, line: str) -> None:
 @contextmanager
 def _log(home: Path, level: str) -> Iterator[None]:
     """`loadstone.log` in the run folder."""
-    handler = logging.FileHandler(home / folder.LOG)
+    handler = logging.FileHandler(home / folder.LOG, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level.upper())

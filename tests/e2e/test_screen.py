@@ -47,6 +47,12 @@ def test_elsewhere_than_on_a_terminal_there_is_no_colour(run):
     assert "\r" not in run.err
 
 
+def test_a_terminal_without_unicode_gets_the_summary_all_the_same(loadstone, run):
+    done = loadstone("report", str(run.path), PYTHONIOENCODING="ascii:strict")
+    assert done.code == run.code
+    assert done.out == run.out.encode("ascii", "replace").decode()
+
+
 def test_forty_columns_are_enough(good, loadstone, run):
     lines = loadstone("report", str(run.path), COLUMNS="40").out.splitlines()
     long = [line for line in lines if len(line) > 40]
