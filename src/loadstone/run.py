@@ -74,11 +74,12 @@ def settle(config: Config, command: str) -> Setting:
     phases = schedule.phases(config.load)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
-    if config.output.folder:
-        folder.claimable(Path(config.output.folder), config.output.force)
+    named = _named(config.output.folder)
+    if named:
+        folder.claimable(named, config.output.force)
     if config.endpoint.model is None:
         config = _with_model(config)
-    home = Path(config.output.folder or default_folder(config, phases[-1], started))
+    home = named or default_folder(config, phases[-1], started)
     folder.claim(home, config.output.force)
     config = msgspec.structs.replace(
         config,
@@ -86,6 +87,14 @@ def settle(config: Config, command: str) -> Setting:
         output=msgspec.structs.replace(config.output, folder=str(home)),
     )
     return Setting(config, command, secrets.token_hex(4), seed, home, tokenizer, phases, started)
+
+
+def _named(name: str | None) -> Path | None:
+    """The folder that was asked for; `~` means home, which no shell sees behind `--artifact-dir=`."""
+    try:
+        return Path(name).expanduser() if name else None
+    except RuntimeError:
+        raise UsageError(f"output.folder = {name!r}: there is no such user; write the path out.") from None
 
 
 def default_folder(config: Config, phase: Phase, started: datetime) -> Path:

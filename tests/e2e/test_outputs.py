@@ -139,6 +139,14 @@ def test_without_a_folder_given_one_is_made_and_named(loadstone, engine, tmp_pat
     assert (folder / "report.json").exists()
 
 
+def test_a_folder_may_have_any_name(loadstone, engine, tmp_path):
+    words = ("profile", "--url", engine.url, *LOAD.split(), "--artifact-dir=~/a [7b] *")
+    assert loadstone(*words, HOME=str(tmp_path)).code == 0
+    [folder] = tmp_path.iterdir()
+    assert folder.name == "a [7b] *"
+    assert loadstone("report", str(folder)).code == 0
+
+
 def test_the_bodies_are_left_out_on_request(good, engine):
     run = good(f"--url {engine.url} {LOAD} --no-inputs-json")
     assert not (run.path / "inputs.json").exists()

@@ -33,7 +33,7 @@ def write(report: Report, folder: Path) -> None:
 
     with replacing(folder / FILE) as file:
         if (folder / layout.REQUESTS).exists():
-            table = pl.scan_parquet(folder / layout.REQUESTS)
+            table = pl.scan_parquet(folder / layout.REQUESTS, glob=False)
             table.select(columns(table.collect_schema(), measured_start_ns(folder))).sink_ndjson(file)
 
 

@@ -183,6 +183,6 @@ class Decoder:
 def _earlier_parts(parts: Path, decoder: int) -> tuple[frozenset[int], int]:
     """The requests in parts that are there already (after a crash), and the number of the next part."""
     paths = sorted(parts.glob("d*.parquet"))
-    known = [pl.read_parquet(path, columns=["request"])["request"].to_list() for path in paths]
+    known = [pl.read_parquet(path, columns=["request"], glob=False)["request"].to_list() for path in paths]
     mine = [int(path.stem.partition("-")[2]) for path in paths if path.stem.startswith(f"d{decoder}-")]
     return frozenset(request for part in known for request in part), max(mine, default=-1) + 1

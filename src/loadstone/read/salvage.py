@@ -60,7 +60,7 @@ def _phases(folder: Path, warmup_requests: int) -> list[PhaseLog]:
     if not parts:
         return []
     seen = (
-        pl.scan_parquet(parts)
+        pl.scan_parquet(parts, glob=False)
         .group_by(
             phase=pl.when(pl.col("request") < warmup_requests)
             .then(pl.lit("warmup"))

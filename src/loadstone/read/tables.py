@@ -77,7 +77,11 @@ def _decoded(parts: list[Path]) -> _Decoded:
     columns = []
     for number, part in enumerate(parts):
         try:
-            found = pl.scan_parquet(part).select("request", events=pl.col("arrival_ns").list.len()).collect()
+            found = (
+                pl.scan_parquet(part, glob=False)
+                .select("request", events=pl.col("arrival_ns").list.len())
+                .collect()
+            )
         except pl.exceptions.PolarsError as error:
             raise LoadstoneError(f"{part} is damaged: {error}.") from None
         columns.append(
@@ -131,7 +135,8 @@ def _rows(parts: list[Path], decoded: _Decoded, first: int, stop: int) -> pl.Dat
     low, high = np.searchsorted(decoded.request, [first, stop])
     wanted = pl.col("request").is_between(first, stop - 1)
     found = [
-        pl.read_parquet(parts[part]).filter(wanted) for part in np.unique(decoded.part[low:high]).tolist()
+        pl.read_parquet(parts[part], glob=False).filter(wanted)
+        for part in np.unique(decoded.part[low:high]).tolist()
     ]
     return pl.concat([pl.DataFrame(schema=REQUESTS), *found])
 

@@ -101,7 +101,7 @@ def _table(folder: Path) -> pl.LazyFrame:
                 f"{needed} is missing: {folder} holds no finished run; choose another folder."
             )
     path = folder / run_folder.REQUESTS
-    table = pl.scan_parquet(path)
+    table = pl.scan_parquet(path, glob=False)
     try:
         found = table.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
