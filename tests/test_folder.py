@@ -40,7 +40,7 @@ def test_an_empty_folder_is_taken(tmp_path, force):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("mark", [folder.CONFIG, folder.RUN])
+@pytest.mark.parametrize("mark", [folder.LOG, folder.RUN])
 def test_an_earlier_run_is_kept_without_force(tmp_path, mark):
     (tmp_path / mark).touch()
     with pytest.raises(UsageError, match="holds a run already; --force replaces it"):
@@ -69,9 +69,10 @@ def test_a_link_is_removed_and_not_what_it_points_to(earlier, tmp_path):
 def test_what_is_no_run_is_never_touched(tmp_path, force):
     (tmp_path / "thesis.tex").touch()
     (tmp_path / folder.PLAN).mkdir()
+    (tmp_path / folder.CONFIG).touch()  # other programs have one, too
     with pytest.raises(UsageError, match="is not empty and holds no run"):
         folder.claim(tmp_path, force)
-    assert names(tmp_path) == [folder.PLAN, "thesis.tex"]
+    assert names(tmp_path) == [folder.CONFIG, folder.PLAN, "thesis.tex"]
 
 
 def test_a_file_in_the_way(tmp_path):

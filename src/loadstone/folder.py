@@ -189,7 +189,7 @@ def _look(folder: Path, force: bool) -> None:
     if not present:
         return
     where = f"output.folder = {str(folder)!r}"
-    if CONFIG not in present and RUN not in present:
+    if present.isdisjoint((LOG, RUN)):  # a config.toml may be anybody's
         raise UsageError(f"{where}: it is not empty and holds no run; choose another.")
     if not force:
         raise UsageError(f"{where} holds a run already; --force replaces it.")
