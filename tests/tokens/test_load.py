@@ -52,6 +52,19 @@ def test_a_file_that_is_no_vocabulary_is_a_usage_error(tmp_path: Path) -> None:
         _ = tokens.load(str(tmp_path)).words
 
 
+def test_a_vocabulary_that_cannot_tell_plain_words_is_a_usage_error(tmp_path: Path) -> None:
+    model = '{"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "none"}'
+    (tmp_path / "tokenizer.json").write_text(f'{{"version": "1.0", "added_tokens": [], "model": {model}}}')
+    with pytest.raises(UsageError, match="cannot tell the tokens of plain words"):
+        _ = tokens.load(str(tmp_path)).words
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "~nobody-of-that-name/x"])
+def test_a_name_that_no_file_can_have_is_a_usage_error(name: str) -> None:
+    with pytest.raises(UsageError, match="tokenizer"):
+        tokens.load(name)
+
+
 def test_a_file_that_vanished_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     tokenizer = tokens.load(str(tmp_path))

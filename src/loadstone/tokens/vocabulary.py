@@ -43,10 +43,14 @@ def local_file(name: str) -> Path:
 
     Raises `UsageError` that says what was looked for.
     """
-    path = Path(name).expanduser()
-    if path.is_file():
+    try:
+        path = Path(name).expanduser()
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except (OSError, RuntimeError) as error:  # a name too long, a user unknown
+        raise UsageError(f"tokenizer {name[:80]!r}: {error.args[-1]}. {OFFLINE}") from None
+    if is_file:
         return path
-    if not path.is_dir():
+    if not is_folder:
         raise UsageError(
             f"tokenizer {name!r}: there is no such file or folder. Give a local {FILE} or a folder "
             f"that holds one; names of model hubs are not looked up. {OFFLINE}"
@@ -84,7 +88,12 @@ class Vocabulary:
         if words is None:
             from loadstone.tokens.find import find
 
-            words = find(self._engine)
+            try:
+                words = find(self._engine)
+            except Exception as error:  # the library raises no narrower type
+                raise UsageError(
+                    f"tokenizer {self.name!r}: {self._file} cannot tell the tokens of plain words: {error}. {OFFLINE}"
+                ) from None
             cache.keep(self.digest, words)
         return words
 
