@@ -34,7 +34,7 @@ from loadstone.plan.turn import Turn
 from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, first_model, preflight, reach
 from loadstone.recording import SEGMENT_BYTES
 from loadstone.sim.options import from_url
-from loadstone.terminal import wants_color
+from loadstone.terminal import printable, wants_color
 from loadstone.tokens.prompts import Prompts
 from loadstone.tui.simple import Progress
 from loadstone.wire import url
@@ -285,7 +285,7 @@ def _patience(progress: Progress, target: Target) -> Iterator[None]:
 
 def _say(progress: Progress, line: str) -> None:
     progress.say(line)
-    logger.info("%s", line)
+    logger.info("%s", printable(line))  # it may hold the name that a server gave its model
 
 
 @contextmanager

@@ -53,6 +53,12 @@ def test_a_terminal_without_unicode_gets_the_summary_all_the_same(loadstone, run
     assert done.out == run.out.encode("ascii", "replace").decode()
 
 
+def test_a_name_with_terminal_codes_is_written_out_in_the_log_too(good):
+    run = good(f"--url 'sim:model=\x1b[31mred' {LOAD}")
+    assert "model \\x1b[31mred" in (run.path / "loadstone.log").read_text()
+    assert ESCAPE not in run.out + run.err + (run.path / "loadstone.log").read_text()
+
+
 def test_forty_columns_are_enough(good, loadstone, run):
     lines = loadstone("report", str(run.path), COLUMNS="40").out.splitlines()
     long = [line for line in lines if len(line) > 40]
