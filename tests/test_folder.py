@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loadstone import folder
+from loadstone import folder, registry
 from loadstone.board import Board
 from loadstone.errors import UsageError
 
@@ -51,6 +51,20 @@ def test_an_earlier_run_is_kept_without_force(tmp_path, mark):
 def test_with_force_what_is_ours_goes_and_what_is_not_stays(earlier):
     folder.claim(earlier, force=True)
     assert names(earlier) == ["notes.md"]
+
+
+def test_what_sent_nothing_leaves_nothing_but_what_was_there(earlier, tmp_path):
+    folder.release(earlier)
+    assert names(earlier) == ["notes.md"]
+    folder.claim(tmp_path / "new", force=False)
+    (tmp_path / "new" / folder.PLAN).mkdir()
+    folder.release(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_every_output_is_known_to_be_ours():
+    files = {registry.load("export", name).FILE for name in registry.names("export")}
+    assert files == set(folder.OUTPUTS)
 
 
 def test_a_link_is_removed_and_not_what_it_points_to(earlier, tmp_path):

@@ -13,7 +13,7 @@ from loadstone.board import Board
 from loadstone.child import Child
 from loadstone.compose import ComposeJob, ComposerOrder
 from loadstone.config import ENGINE, Config, EndpointConfig, secrets
-from loadstone.errors import TargetError
+from loadstone.errors import LoadstoneError, TargetError
 from loadstone.folder import ClockLog
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import Job, TlsJob
@@ -62,8 +62,12 @@ class Crew:
             child.close()
         self.board.close()
         self._board_path.unlink(missing_ok=True)
-        if not any(self._board_path.parent.iterdir()):
-            self._board_path.parent.rmdir()
+        recording = self._board_path.parent
+        if not recording.exists():
+            if kind is None:
+                raise LoadstoneError(f"{recording} was removed while the run lasted; what it held is lost.")
+        elif not any(recording.iterdir()):
+            recording.rmdir()
 
     def engine(self, endpoint: EndpointConfig) -> str | None:
         """Starts the built-in engine, with the model asked for, when the address means it; its own address.

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -143,8 +144,10 @@ def goes_on(folder: Path) -> bool:
     return False
 
 
-OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, REPORT)
-"""What a new run would otherwise inherit. Other outputs are overwritten; anything else is not ours to remove."""
+OUTPUTS = (REPORT, "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
+"""What the exporters write; a new run need not write all of them."""
+OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, *OUTPUTS)
+"""What a new run would otherwise inherit; anything else is not ours to remove."""
 
 
 def claimable(folder: Path, force: bool) -> None:
@@ -175,6 +178,13 @@ def claim(folder: Path, force: bool) -> None:
         probe.unlink()
     except OSError as error:
         raise _unusable(folder, error) from None
+
+
+def release(folder: Path) -> None:
+    """Takes back what a run made that sent nothing, and the folder if nothing else is in it."""
+    with suppress(OSError):
+        _clear(folder)
+        folder.rmdir()
 
 
 def _unusable(folder: Path, error: OSError) -> UsageError:

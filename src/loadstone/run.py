@@ -25,7 +25,7 @@ from loadstone.account import SOURCE, Setting, account, begun, template_tokens
 from loadstone.config import ENGINE, Config, check_goodput, dump_toml
 from loadstone.crew import Crew
 from loadstone.endpoints import Ask
-from loadstone.errors import Exit, UsageError
+from loadstone.errors import Exit, LoadstoneError, UsageError
 from loadstone.interrupt import Interrupt
 from loadstone.load.conduct import Conduct
 from loadstone.plan import schedule, seeds
@@ -51,10 +51,21 @@ def run(config: Config, command: str) -> Exit:
     """Runs one benchmark and reports it. Raises `UsageError` before anything starts, `TargetError` before the load."""
     setting = settle(config, command)
     try:
+        return _run_and_report(setting)
+    except FileNotFoundError as error:
+        if error.filename is None or not Path(str(error.filename)).is_relative_to(setting.home):
+            raise
+        raise LoadstoneError(
+            f"{error.filename} was removed while the run lasted; what it held is lost."
+        ) from None
+
+
+def _run_and_report(setting: Setting) -> Exit:
+    try:
         _run(setting)
     except BaseException:
         if not (setting.home / folder.RUN).exists():
-            shutil.rmtree(setting.home, ignore_errors=True)  # no request was sent: leave nothing behind
+            folder.release(setting.home)  # no request was sent: leave nothing behind
         raise
     return rebuild(setting.home)
 
@@ -79,6 +90,8 @@ def settle(config: Config, command: str) -> Setting:
         folder.claimable(named, config.output.force)
     if config.endpoint.model is None:
         config = _with_model(config)
+    elif config.output.force and not config.endpoint.url.startswith(ENGINE):
+        reach(url.parse(config.endpoint.url), config.endpoint)  # or the earlier run is given up for nothing
     home = named or default_folder(config, phases[-1], started)
     folder.claim(home, config.output.force)
     config = msgspec.structs.replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 
@@ -225,3 +226,12 @@ def test_nothing_is_left_running(running, tmp_path):
     ended(process)
     assert [child for child in crew if child.is_running()] == []
     assert not (tmp_path / "run/recording").exists()
+
+
+def test_a_folder_that_is_removed_meanwhile_is_told_in_one_sentence(running, tmp_path):
+    process = running()
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    process.send_signal(signal.SIGINT)
+    code, out, err = ended(process)
+    assert (code, out) == (Exit.FAILED, "")
+    assert err.splitlines()[-1].endswith("was removed while the run lasted; what it held is lost.")

@@ -203,3 +203,21 @@ def test_a_model_that_the_server_does_not_name(loadstone, scripted, tmp_path):
     assert sentence.endswith("does not list its models at /v1/models. Name the model with --model.")
     assert server.posts == []
     assert contents(tmp_path) == set()
+
+
+def test_a_run_that_cannot_start_takes_nothing_of_the_users_with_it(loadstone, engine, tmp_path):
+    words = f"--url {engine.url} --request-count 2 --isl 8 --osl 2 --artifact-dir run --force".split()
+    assert loadstone("profile", *words, cwd=tmp_path).code == 0
+    (tmp_path / "run/notes.md").write_text("five years")
+    assert loadstone("profile", *words, "--model", "other", cwd=tmp_path).code == 1
+    assert contents(tmp_path) == {"run", "run/notes.md"}
+
+
+def test_an_earlier_run_stays_when_the_server_is_not_there(loadstone, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_text("an earlier one")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    words = f"--url 127.0.0.1:{port} --model m --artifact-dir run --force".split()
+    refused(loadstone("profile", *words, cwd=tmp_path), 1)
+    assert contents(tmp_path) == {"run", "run/run.json"}
