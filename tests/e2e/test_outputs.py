@@ -142,8 +142,8 @@ def test_without_a_folder_given_one_is_made_and_named(loadstone, engine, tmp_pat
 def test_a_folder_may_have_any_name(loadstone, engine, tmp_path):
     words = ("profile", "--url", engine.url, *LOAD.split(), "--artifact-dir=~/a [7b] *")
     assert loadstone(*words, HOME=str(tmp_path)).code == 0
-    [folder] = tmp_path.iterdir()
-    assert folder.name == "a [7b] *"
+    folder = tmp_path / "a [7b] *"
+    assert (folder / "report.json").exists()
     assert loadstone("report", str(folder)).code == 0
 
 
