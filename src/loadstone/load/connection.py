@@ -37,8 +37,6 @@ _MARK_BYTES = 64
 _BLANK = b"\r\n\r\n"
 EVENT_AND_CHUNK_END = (b"}\n\n\r\n", b"}\r\n\r\n\r\n")
 """How a read ends that ends with a whole event in a whole chunk. A chunked message never ends so."""
-MOST_UNFED = 64
-"""Reads whose framing may wait: they are kept in memory until then."""
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:[^\r]*chunked", re.IGNORECASE)
 _LENGTH_TOLD = re.compile(rb"\r\n(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE)
 
@@ -62,7 +60,6 @@ class Connection:
         "state",
         "tls",
         "under_way",
-        "unfed",
         "want",
     )  # fmt: skip
 
@@ -83,7 +80,6 @@ class Connection:
         self.opening = b""
         self.read_ns = 0
         self.under_way = False
-        self.unfed: list[bytes] = []
 
     def renew(self, flight: Flight) -> None:
         """Takes a new flight on a kept-alive connection."""
@@ -118,9 +114,6 @@ class Connection:
             raise BlockingIOError
         return plain, ancillary, flags, address
 
-    def get_under_way(self) -> None:
-        """The first output has come. Whether the message is whole must be known at every read all the same."""
-
     def release(self) -> None:
         """Breaks the cycle of framer and connection, since nobody collects cycles in a worker."""
         self.flight = None
@@ -153,11 +146,13 @@ class Streaming(Connection):
     """A connection that watches for the first output and for the end mark of a stream.
 
     The framer appends pieces of the body to a list, which costs no Python call, and the endpoint is asked about all of
-    them after each feed. Once the output of a chunked stream has begun, the connection is `under_way`: a read that ends
-    with a whole event cannot be the last one, so its framing waits in `unfed` until a read might be.
+    them after each feed. When the output of a chunked stream has begun and the framer stands between two chunks, the
+    connection is `under_way`: a read that ends with a whole event in a whole chunk then brings nothing but whole
+    chunks and cannot be the last one. It need not be fed: the framer stands between two chunks afterwards as well.
+    (Decoders frame everything; should such chunks be malformed, they tell.)
     """
 
-    __slots__ = ("begun", "carry", "ended", "on_body", "pieces")
+    __slots__ = ("begun", "carry", "chunked", "ended", "on_body", "pieces")
 
     def __init__(
         self,
@@ -173,32 +168,34 @@ class Streaming(Connection):
         self.begun = begun
         self.ended = ended
         self.carry = b""
+        self.chunked: bool | None = None
+        """Whether chunks tell where the message ends; None until it was asked."""
         self.feed = self._feed
 
     def renew(self, flight: Flight) -> None:
         """Takes a new flight on a kept-alive connection."""
         super().renew(flight)
         self.carry = b""
+        self.chunked = None
         self.under_way = False
 
-    def get_under_way(self) -> None:
-        """The first output has come: framing can wait from now on, if chunks tell where the message ends."""
-        self.under_way = _CHUNKED.search(self.opening) is not None
-        if self.want == SMALL_READ_BYTES:
-            self.want = TOKEN_READ_BYTES
-
     def _feed(self, data: bytes) -> None:
-        """Gives the framer what it has not seen yet, and looks at the body that this brought."""
-        if self.unfed:
-            self.unfed.append(data)
-            data = b"".join(self.unfed)
-            self.unfed.clear()
+        """Gives the framer what was read, looks at the body that this brought, and at where it leaves the stream."""
         try:
             self.parser.feed_data(data)
         finally:
             if self.pieces and self.flight is not None:
                 self._look(b"".join(self.pieces), self.flight)
             self.pieces.clear()
+        begun = self.flight is not None and self.flight.begun_ns > 0
+        self.under_way = begun and self._is_chunked() and data.endswith(EVENT_AND_CHUNK_END)
+        if self.under_way and self.want == SMALL_READ_BYTES:
+            self.want = TOKEN_READ_BYTES
+
+    def _is_chunked(self) -> bool:
+        if self.chunked is None:
+            self.chunked = _CHUNKED.search(self.opening) is not None
+        return self.chunked
 
     def _look(self, body: bytes, flight: Flight) -> None:
         """Asks the endpoint about a piece of the body, together with the unfinished line before it."""

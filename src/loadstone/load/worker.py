@@ -26,7 +26,6 @@ from loadstone.folder import PLAN, RECORDING
 from loadstone.load import timer
 from loadstone.load.connection import (
     EVENT_AND_CHUNK_END,
-    MOST_UNFED,
     Connection,
 )
 from loadstone.load.flight import Flight
@@ -95,7 +94,7 @@ class Worker:
         rows = self._tape.rows
         put_row, put_data = rows.append, self._tape.data.append
         ancillary_bytes, no_stamp = ANCILLARY_BYTES, _NO_STAMP
-        whole_event, most_unfed = EVENT_AND_CHUNK_END, MOST_UNFED
+        whole_event = EVENT_AND_CHUNK_END
         while not self._quit:
             events = poll(self._wait_s(now_ns()), EVENTS_A_POLL)
             if len(events) > REORDER_FROM and waiting:
@@ -124,10 +123,7 @@ class Worker:
                 put_row(pack(flight.serial, size, read_ns, ancillary[0][2] if ancillary else no_stamp))
                 put_data(data)
                 if connection.under_way and data.endswith(whole_event):
-                    unfed = connection.unfed
-                    if len(unfed) < most_unfed:
-                        unfed.append(data)
-                        continue
+                    continue
                 if size >= connection.want:  # a full read ends with a whole event by chance at most
                     connection.widen()
                 connection.read_ns = read_ns
@@ -141,7 +137,6 @@ class Worker:
                     continue
                 if fd in waiting and flight.begun_ns:
                     self._begun(fd, flight)
-                    connection.get_under_way()
                 if connection.complete:
                     links.complete(connection, flight, read_ns)
                     self._launch(read_ns)
