@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from loadstone import folder as run_folder
 from loadstone import registry
@@ -27,7 +28,7 @@ from loadstone.read.flights import Flight, flights, take_ended
 from loadstone.read.job import Done, Job
 from loadstone.read.segments import ROWS, Rows, Segments
 from loadstone.read.stamps import Offsets
-from loadstone.recording import CLOCK, WireEnd
+from loadstone.recording import CLOCK, END, WireEnd
 from loadstone.wire.http1 import frame
 
 if TYPE_CHECKING:
@@ -47,19 +48,34 @@ class _Worker:
         self.number = number
         self.segments = Segments(folder, number, keep)
         self.offsets = Offsets()
-        self.waiting = np.empty(0, ROWS)
+        self._waiting: list[Rows] = []
+        self._earliest_end_ns: int | None = None
+        """Of the flights that have ended and wait for their clock; None when there is none."""
         self.unsynced: list[int] = []
 
     def take(self, rows: Rows, before_ns: int | None) -> Rows:
         """Adds new rows; gives out those of flights that ended before that moment (None: everything left)."""
         clock = rows[rows["code"] == CLOCK]
         self.offsets.add(clock["at_ns"], clock["a"])
-        self.waiting = np.concatenate([self.waiting, rows[rows["serial"] > 0]])
-        if before_ns is None:
-            ended, self.waiting = self.waiting, np.empty(0, ROWS)
-        else:
-            ended, self.waiting = take_ended(self.waiting, max(before_ns, self.offsets.last_ns))
+        self._waiting.append(rows[rows["serial"] > 0])
+        ends_ns = rows["at_ns"][rows["code"] == END]
+        if before_ns is not None:
+            before_ns = max(before_ns, self.offsets.last_ns)
+            if not self._has_ended(ends_ns, before_ns):
+                return np.empty(0, ROWS)
+        waiting = np.concatenate(self._waiting)
+        ended, rest = (waiting, waiting[:0]) if before_ns is None else take_ended(waiting, before_ns)
+        self._waiting = [rest]
+        left_ns = rest["at_ns"][rest["code"] == END]
+        self._earliest_end_ns = int(left_ns.min()) if len(left_ns) else None
         return ended
+
+    def _has_ended(self, ends_ns: NDArray[np.int64], before_ns: int) -> bool:
+        """Whether a flight ended before that moment: only then the rows in wait are worth a look."""
+        if len(ends_ns):
+            earliest = int(ends_ns.min())
+            self._earliest_end_ns = min(earliest, self._earliest_end_ns or earliest)
+        return self._earliest_end_ns is not None and self._earliest_end_ns < before_ns
 
 
 class Decoder:
