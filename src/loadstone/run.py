@@ -26,6 +26,7 @@ from loadstone.config import ENGINE, Config, check_goodput, dump_toml
 from loadstone.crew import Crew
 from loadstone.endpoints import Ask
 from loadstone.errors import Exit, LoadstoneError, UsageError
+from loadstone.figures import counted
 from loadstone.interrupt import Interrupt
 from loadstone.load.conduct import Conduct
 from loadstone.plan import schedule, seeds
@@ -263,7 +264,7 @@ def _compose_job(setting: Setting, found: Preflight) -> compose.ComposeJob:
 def _opening(setting: Setting, target: Target) -> str:
     """What is about to happen."""
     config, phase = setting.config, setting.phases[-1]
-    bounds = [f"{phase.requests:,} request{'s' if phase.requests > 1 else ''}"] if phase.requests else []
+    bounds = [counted(phase.requests, "request")] if phase.requests else []
     bounds += [f"{config.load.duration_s:g} s"] if config.load.duration_s else []
     return f"{target.url} · model {config.endpoint.model} · {' or '.join(bounds)} · seed {setting.seed}"
 
