@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.endpoints import chat
-from loadstone.load.connection import Connection, Streaming
+from loadstone.load.connection import (
+    LARGE_READ_BYTES,
+    SMALL_READ_BYTES,
+    TOKEN_READ_BYTES,
+    Connection,
+    Streaming,
+)
 from loadstone.load.flight import Flight
 from loadstone.plan.store import Row
 
@@ -194,3 +200,17 @@ def test_what_tls_wants_to_say_never_cuts_a_record_that_is_half_sent(outgoing, t
         else:
             with pytest.raises(BlockingIOError):
                 far.recv(100)
+
+
+def test_reads_get_small_once_an_answer_and_stay_wide_when_that_proved_too_small(sock):
+    one = streaming(sock)
+    assert one.want == SMALL_READ_BYTES
+    feed(one, CHUNKED, chunks(TOKEN, len(TOKEN)))
+    assert (one.under_way, one.want) == (True, TOKEN_READ_BYTES)
+    one.widen()
+    feed(one, chunks(TOKEN, len(TOKEN)), chunks(TOKEN, len(TOKEN)))
+    assert (one.under_way, one.want) == (True, SMALL_READ_BYTES)
+    one.widen()
+    assert one.want == LARGE_READ_BYTES
+    one.renew(flight())
+    assert (one.under_way, one.want) == (False, SMALL_READ_BYTES)

@@ -169,7 +169,7 @@ class Streaming(Connection):
         self.ended = ended
         self.carry = b""
         self.chunked: bool | None = None
-        """Whether chunks tell where the message ends; None until it was asked."""
+        """Whether chunks tell where the message ends; None until the output has begun."""
         self.feed = self._feed
 
     def renew(self, flight: Flight) -> None:
@@ -187,15 +187,11 @@ class Streaming(Connection):
             if self.pieces and self.flight is not None:
                 self._look(b"".join(self.pieces), self.flight)
             self.pieces.clear()
-        begun = self.flight is not None and self.flight.begun_ns > 0
-        self.under_way = begun and self._is_chunked() and data.endswith(EVENT_AND_CHUNK_END)
-        if self.under_way and self.want == SMALL_READ_BYTES:
-            self.want = TOKEN_READ_BYTES
-
-    def _is_chunked(self) -> bool:
-        if self.chunked is None:
+        if self.chunked is None and self.flight is not None and self.flight.begun_ns:
             self.chunked = _CHUNKED.search(self.opening) is not None
-        return self.chunked
+            if self.chunked and self.want == SMALL_READ_BYTES:
+                self.want = TOKEN_READ_BYTES  # once an answer: reads that have proved too small stay wide
+        self.under_way = bool(self.chunked) and data.endswith(EVENT_AND_CHUNK_END)
 
     def _look(self, body: bytes, flight: Flight) -> None:
         """Asks the endpoint about a piece of the body, together with the unfinished line before it."""
