@@ -89,6 +89,7 @@ def drafts(job: ComposeJob, start: int = 0) -> Iterator[Draft]:
                     conversation=conversation.id,
                     turn=position,
                     phase=number,
+                    final=int(position == len(conversation.turns) - 1),
                 )
         passed += phase.requests or 0
 

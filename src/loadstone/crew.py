@@ -134,12 +134,17 @@ class Crew:
             id_prefix=id_prefix,
             family=reached.family,
             address=reached.address,
-            tls=TlsJob(server_name=target.host, verify=not endpoint.insecure) if target.tls else None,
+            authority=target.authority,
+            tls=_tls(endpoint, target.host) if target.tls else None,
+            tunnel=b"",
+            reuse=endpoint.connection_reuse,
             endpoint=endpoint.type,
             streaming=endpoint.streaming,
             connect_timeout_ns=round(endpoint.connect_timeout_s * 1e9),
             first_token_timeout_ns=round(endpoint.first_token_timeout_s * 1e9),
+            idle_timeout_ns=round(endpoint.idle_timeout_s * 1e9),
             timeout_ns=round(endpoint.timeout_s * 1e9),
+            max_response_bytes=endpoint.max_response_bytes,
             portable=os.environ.get(PORTABLE) == "1",
         )
 
@@ -161,3 +166,13 @@ class Crew:
             kernel_stamps=self.fleet.kernel_stamps and all(word.kernel_stamps for word in drained),
             steps=max((word.clock_steps for word in drained), default=0),
         )
+
+
+def _tls(endpoint: EndpointConfig, host: str) -> TlsJob:
+    return TlsJob(
+        server_name=endpoint.server_name or host,
+        verify=not endpoint.insecure,
+        ca=endpoint.ca,
+        client_certificate=endpoint.client_certificate,
+        client_key=endpoint.client_key,
+    )

@@ -49,6 +49,10 @@ class PhaseLog(_Part, kw_only=True):
     """No row was sent after this."""
     end_ns: int
     """Every flight had ended."""
+    drawn: int = 0
+    """Rows that the workers took from the plan."""
+    dealt: bool = False
+    """Row r was worker r mod W's own (a rate without a cap); else every free slot took the next row of all."""
 
 
 class WorkerLog(_Part, kw_only=True):
@@ -61,6 +65,20 @@ class WorkerLog(_Part, kw_only=True):
     reads: int
     fault: str | None = None
     """Why it ended early; None when it did not."""
+    waits: int = 0
+    """Connects that had to wait because the client had no descriptor or no port left."""
+    waited_ns: int = 0
+    """The time during which at least one of them waited."""
+
+
+class DeathLog(_Part, kw_only=True):
+    """A process of the run that ended before its time."""
+
+    process: str
+    """Such as `worker 0` or `decoder 1`."""
+    fault: str
+    """How, in words: killed by signal 9, stopped, no space left."""
+    noticed_ns: int
 
 
 class ClockLog(_Part, kw_only=True):
@@ -118,6 +136,11 @@ class RunLog(_Part, kw_only=True):
     """Busy share of all cores during the measured phase."""
     environment: dict[str, Any]
     notices: list[str]
+    stopped_by: Literal["user", "failures", "trouble"] | None = None
+    """What ended the load before its time: Ctrl-C or a signal, the error rate, or something the run depends on."""
+    stopped_why: str | None = None
+    """The same as one sentence."""
+    deaths: list[DeathLog] = []
 
 
 def read_run(folder: Path) -> RunLog:

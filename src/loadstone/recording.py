@@ -14,6 +14,7 @@ worker from 1 (0: not about a flight). Times are CLOCK_MONOTONIC ns unless said 
 | CLOCK       | moment of sample  | offset_ns i64 (wall = mono + offset), 0                        |
 | START       | sent_ns           | request i64, due_ns i64                                       |
 | RESENT      | sent_ns           | 0, 0: first try died unanswered on a reused connection; its reads do not count |
+| REDIRECTED  | sent_ns           | 0, 0: the answer was a redirect and the request goes to where it pointed; the reads before do not count |
 | END         | moment of the end | dat_bytes u64, 0: an `END_FACTS` struct and a UTF-8 message follow in .dat, dat_bytes in all |
 
 This module has no I/O and no clock; `read` and `load` both import it, and meet nowhere else.
@@ -32,12 +33,13 @@ CLOCK = 0xFFFF_FFFF
 START = 0xFFFF_FFFE
 RESENT = 0xFFFF_FFFD
 END = 0xFFFF_FFFC
+REDIRECTED = 0xFFFF_FFFB
 FIRST_CODE = 0x8000_0000
 """Codes from here on are events; below, a number of bytes read."""
 
 SEGMENT_BYTES = 16 << 20
 
-END_FACTS = Struct("<qqqqqqqHHHHI")
+END_FACTS = Struct("<qqqqqqqHHHHHHI")
 """`Facts` as bytes."""
 
 
@@ -48,6 +50,7 @@ class Facts(NamedTuple):
     """Row of the plan."""
     due_ns: int
     sent_ns: int
+    """The first send; after a transparent retry the second, since the first never reached the server."""
     written_ns: int
     """The last byte of the request was given to the kernel; 0: never."""
     connect_ns: int
@@ -61,7 +64,9 @@ class Facts(NamedTuple):
     status: int
     """The HTTP status; 0: none."""
     retries: int
+    redirects: int
     phase: int
+    spare: int
     body_bytes: int
     """Of the request."""
 
@@ -78,13 +83,24 @@ class WireEnd(IntEnum):
     PROTOCOL = 3
     """What arrived is not HTTP/1.1."""
     CONNECT = 4
-    """No connection: refused, unreachable, TLS failure, connect time limit."""
+    """No connection, for a reason that has no name of its own here: unreachable, refused by a proxy."""
     TIMEOUT_FIRST_TOKEN = 5
     TIMEOUT_TOTAL = 6
     CUT = 7
     """Still under way when the run's grace period ended; cancelled by us."""
     CLIENT = 8
     """The client's own fault: no descriptors, no ports, a defect."""
+    REFUSED = 9
+    """Nobody listens at the address."""
+    TLS = 10
+    """The TLS handshake failed."""
+    TIMEOUT_CONNECT = 11
+    TIMEOUT_IDLE = 12
+    """Nothing came for too long after the answer had begun."""
+    CANCELLED = 13
+    """Cancelled by us before its time: the user interrupted, or the run was given up."""
+    TOO_LARGE = 14
+    """More bytes than an answer may have; we closed the connection."""
 
 
 def segment_name(worker: int, segment: int) -> str:

@@ -335,12 +335,17 @@ def _job_for(home, address, *, family=socket.AF_INET, tls=None, rows_fd=-1, bloc
         id_prefix="r-",
         family=int(family),
         address=address,
+        authority="host:1",
         tls=tls,
+        tunnel=b"",
+        reuse="pooled",
         endpoint="chat",
         streaming=True,
         connect_timeout_ns=5_000 * MS,
         first_token_timeout_ns=5_000 * MS,
+        idle_timeout_ns=5_000 * MS,
         timeout_ns=5_000 * MS,
+        max_response_bytes=1 << 28,
         portable=False,
     )
     return msgspec.structs.replace(job, **changes)

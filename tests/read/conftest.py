@@ -85,12 +85,24 @@ class Recorder:
 
     def end(self, serial, at_ns, request, wire=WireEnd.COMPLETE, words="", sent_ns=0, phase=0, **facts):
         told = dict.fromkeys(
-            ("due", "sent", "written", "connect", "connected", "begun", "status", "retries", "body_bytes"), 0
+            (
+                "due",
+                "sent",
+                "written",
+                "connect",
+                "connected",
+                "begun",
+                "status",
+                "retries",
+                "redirects",
+                "body_bytes",
+            ),
+            0,
         )
         told |= facts | {"sent": sent_ns}
         packed = END_FACTS.pack(
             request, told["due"], told["sent"], told["written"], told["connect"], told["connected"],
-            told["begun"], wire, told["status"], told["retries"], phase, told["body_bytes"],
+            told["begun"], wire, told["status"], told["retries"], told["redirects"], phase, 0, told["body_bytes"],
         ) + words.encode()  # fmt: skip
         self.append(".dat", packed)
         self.row(serial, END, at_ns, len(packed))

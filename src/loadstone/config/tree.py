@@ -103,6 +103,12 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
             secret=True,
         ),
     ] = None
+    api_key_file: Annotated[
+        str | None,
+        option(
+            "--api-key-file", "Read the key from this file, white space at its ends left out.", form="FILE"
+        ),
+    ] = None
     headers: Annotated[
         tuple[str, ...],
         option("--header -H", "Extra request header; repeatable.", form="NAME:VALUE", secret=True),
@@ -123,15 +129,67 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         bool, rare("--per-chunk-usage", "Ask for running token counts in every chunk (vLLM, SGLang).")
     ] = False
     insecure: Annotated[bool, rare("--insecure", "Accept any TLS certificate.")] = False
+    ca: Annotated[
+        str | None,
+        rare(
+            "--ca --ca-certificate", "PEM file of authorities to trust in place of the system's.", form="FILE"
+        ),
+    ] = None
+    client_certificate: Annotated[
+        str | None,
+        rare(
+            "--client-certificate --cert",
+            "PEM file with our own certificate, and the key unless that is apart.",
+            form="FILE",
+        ),
+    ] = None
+    client_key: Annotated[
+        str | None, rare("--client-key --key", "PEM file with the key of our certificate.", form="FILE")
+    ] = None
+    server_name: Annotated[
+        str | None,
+        rare(
+            "--server-name --sni",
+            "Name to ask for in TLS and to check the certificate against; default: the host.",
+            form="NAME",
+        ),
+    ] = None
+    proxy: Annotated[
+        str | None,
+        rare(
+            "--proxy",
+            "HTTP proxy; https goes through it by CONNECT. http_proxy and its like are not heeded.",
+            form="URL",
+            secret=True,
+        ),
+    ] = None
+    connection_reuse: Annotated[
+        Literal["pooled", "never", "sticky-user-sessions"],
+        rare(
+            "--connection-reuse-strategy",
+            "Connections: any kept-alive one, a new one a request, or one a conversation.",
+        ),
+    ] = "pooled"
     connect_timeout_s: Annotated[
         Positive, rare("--connect-timeout-seconds", "Limit for TCP and TLS together.")
     ] = 10.0
     first_token_timeout_s: Annotated[
         Positive, rare("--first-token-timeout-seconds", "Limit from send to the first output token.")
     ] = 600.0
+    idle_timeout_s: Annotated[
+        Positive, rare("--idle-timeout-seconds", "Limit for a pause within an answer, once it has begun.")
+    ] = 300.0
     timeout_s: Annotated[
         Positive, option("--request-timeout-seconds", "Limit from send to the end of the answer.")
     ] = 1800.0
+    max_response_bytes: Annotated[
+        Count,
+        rare(
+            "--max-response-bytes",
+            "An answer may be so long, as received and after decompression.",
+            most=1 << 31,
+        ),
+    ] = 256 << 20
 
 
 class InputConfig(Section, frozen=True, kw_only=True):
@@ -252,6 +310,14 @@ class LoadConfig(Section, frozen=True, kw_only=True):
             "After the duration, wait this long for answers under way; default: 30.",
         ),
     ] = None
+    failed_request_threshold: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
+        option(
+            "--failed-request-threshold --max-error-rate",
+            "Give the run up when more than this share of the last 100 outcomes are failures; 1: never. Default: 0.5.",
+            form="SHARE",
+        ),
+    ] = None
     warmup_request_count: Annotated[
         CountOrZero,
         option(
@@ -298,6 +364,13 @@ class OutputConfig(Section, frozen=True, kw_only=True):
     keep: Annotated[Literal["faults", "all", "none"], rare("--keep", "Whose raw response bytes to keep.")] = (
         "faults"
     )
+    check_tokens: Annotated[
+        Literal["sample", "all", "none"],
+        rare(
+            "--check-tokens",
+            "Count whole answers with the tokenizer beside the server's usage: the first 20 and every 50th, all, or none.",
+        ),
+    ] = "sample"
     inputs_json: Annotated[bool, rare("--inputs-json", "Write every request body to inputs.json.")] = True
     ui: Annotated[
         Literal["simple", "none"] | None,

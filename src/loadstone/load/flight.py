@@ -11,7 +11,7 @@ class Flight:
 
     __slots__ = (
         "begun_ns", "connect_ns", "connected_ns", "due_ns", "ended_mark", "payload", "received",
-        "retries", "row", "sent_ns", "serial", "status", "written_ns",
+        "redirects", "retries", "row", "sent_ns", "serial", "status", "written_ns",
     )  # fmt: skip
 
     def __init__(self, serial: int, row: Row, due_ns: int, payload: bytes) -> None:
@@ -26,6 +26,7 @@ class Flight:
         self.begun_ns = 0
         self.status = 0
         self.retries = 0
+        self.redirects = 0
         self.received = False
         self.ended_mark = False
 
@@ -37,5 +38,6 @@ class Flight:
         """`recording.Facts`, packed."""
         return END_FACTS.pack(
             self.row.request, self.due_ns, self.sent_ns, self.written_ns, self.connect_ns,
-            self.connected_ns, self.begun_ns, end, self.status, self.retries, self.row.phase, self.row.body_bytes,
+            self.connected_ns, self.begun_ns, end, self.status, self.retries, self.redirects,
+            self.row.phase, 0, self.row.body_bytes,
         )  # fmt: skip

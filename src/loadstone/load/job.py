@@ -5,16 +5,22 @@ The job holds the request head and with it the key; it exists in memory and in a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 
 class TlsJob(msgspec.Struct, frozen=True, kw_only=True):
-    """How to speak TLS: the name to expect, and whether to check it."""
+    """How to speak TLS: the name to ask for and to expect, whom to believe, and how we prove who we are.
+
+    Files are PEM; `ca` None: the system's authorities.
+    """
 
     server_name: str
     verify: bool
+    ca: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
@@ -32,12 +38,20 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     id_prefix: str
     family: int
     address: tuple[Any, ...]
+    """Of the server, or of the proxy that leads to it."""
+    authority: str
+    """Host and port of the server, as in the Host header: a redirect elsewhere is not followed."""
     tls: TlsJob | None
+    tunnel: bytes
+    """What to say to a proxy before TLS (a whole CONNECT request); empty without one."""
+    reuse: Literal["pooled", "never", "sticky-user-sessions"]
     endpoint: str
     streaming: bool
     connect_timeout_ns: int
     first_token_timeout_ns: int
+    idle_timeout_ns: int
     timeout_ns: int
+    max_response_bytes: int
     portable: bool
 
 
@@ -58,10 +72,14 @@ class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
-    """Send nothing more; cancel what is under way at `cut_ns`."""
+    """Send nothing more; cancel what is under way at `cut_ns`.
+
+    `given_up`: before its time, so what is cancelled then ends as cancelled and not as cut.
+    """
 
     stop_ns: int
     cut_ns: int
+    given_up: bool = False
 
 
 class Quit(msgspec.Struct, frozen=True, kw_only=True, tag="quit"):
@@ -85,7 +103,17 @@ class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     end_ns: int
     starved: int
     """How often a row was wanted that had not been composed yet."""
+    waits: int = 0
+    """Connects that had to wait because the client had no descriptor or no port left."""
+    waited_ns: int = 0
+    """The time during which at least one of them waited."""
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True, tag="trouble"):
+    """A worker cannot go on (no space for the recording); it exits then, and what it wrote stays."""
+
+    message: str
 
 
 Order = Job | PhaseOrder | StopOrder | Quit
-Word = Ready | PhaseDone
+Word = Ready | PhaseDone | Trouble

@@ -15,8 +15,8 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-ROW = Struct("<qqQIiiIHH20x")
-"""request, due_ns, body_at, body_bytes, isl_tokens, osl_tokens, conversation, turn, phase, padding.
+ROW = Struct("<qqQIiiIHHH18x")
+"""request, due_ns, body_at, body_bytes, isl_tokens, osl_tokens, conversation, turn, phase, final, padding.
 
 64 bytes divide every page, and a file grows by pages: a reader never sees half a row."""
 
@@ -42,6 +42,8 @@ class Row(NamedTuple):
     conversation: int
     turn: int
     phase: int
+    final: int = 1
+    """1: the last turn of its conversation."""
 
 
 class Draft(NamedTuple):
@@ -54,6 +56,7 @@ class Draft(NamedTuple):
     conversation: int
     turn: int
     phase: int
+    final: int = 1
 
 
 class Writer:
@@ -73,7 +76,7 @@ class Writer:
             rows.append(
                 ROW.pack(
                     self.requests, draft.due_ns, self.body_bytes, len(draft.body), draft.isl_tokens,
-                    draft.osl_tokens, draft.conversation, draft.turn, draft.phase,
+                    draft.osl_tokens, draft.conversation, draft.turn, draft.phase, draft.final,
                 )
             )  # fmt: skip
             bodies.append(draft.body)

@@ -115,4 +115,4 @@ def _lost(rows: Rows) -> tuple[Facts, str] | None:
         return None
     start = starts[0]
     request, due_ns, sent_ns = int(start["a"]), int(start["b"]), int(start["at_ns"])
-    return Facts(request, due_ns, sent_ns, 0, 0, 0, 0, WireEnd.CLIENT, 0, 0, UNKNOWN_PHASE, 0), LOST
+    return Facts(request, due_ns, sent_ns, 0, 0, 0, 0, WireEnd.CLIENT, 0, 0, 0, UNKNOWN_PHASE, 0, 0), LOST

@@ -17,14 +17,31 @@ if TYPE_CHECKING:
 
 OK = "ok"
 OK_LENGTH = "ok-length"
+OK_TOOL_CALLS = "ok-tool-calls"
 TRUNCATED = "truncated"
 RESET = "reset"
-HTTP_ERROR = "http-error"
 IN_BAND_ERROR = "in-band-error"
+EMPTY = "empty"
+NOT_SSE = "not-sse"
 PROTOCOL_ERROR = "protocol-error"
+TOO_LARGE = "too-large"
+HTTP_AUTH = "http-auth"
+HTTP_NOT_FOUND = "http-not-found"
+HTTP_TIMEOUT = "http-timeout"
+HTTP_TOO_LARGE = "http-too-large"
+HTTP_INVALID = "http-invalid"
+HTTP_RATE_LIMITED = "http-rate-limited"
+HTTP_REDIRECT = "http-redirect"
+HTTP_SERVER_ERROR = "http-server-error"
+HTTP_ERROR = "http-error"
+CONNECT_REFUSED = "connect-refused"
 CONNECT = "connect"
+TLS = "tls"
+TIMEOUT_CONNECT = "timeout-connect"
 TIMEOUT_FIRST_TOKEN = "timeout-first-token"
+TIMEOUT_IDLE = "timeout-idle"
 TIMEOUT_TOTAL = "timeout-total"
+CANCELLED = "cancelled"
 CUT = "cut"
 CLIENT_FAULT = "client-fault"
 NOT_SENT = "not-sent"
@@ -32,19 +49,38 @@ NOT_SENT = "not-sent"
 OUTCOMES = {
     OK: "a whole answer that ended by itself",
     OK_LENGTH: "a whole answer that ended at the length asked for",
+    OK_TOOL_CALLS: "a whole answer that ended by calling tools",
     TRUNCATED: "the answer ended cleanly on the wire without having finished",
     RESET: "the connection broke before the answer was complete",
-    HTTP_ERROR: "an HTTP status outside 2xx",
     IN_BAND_ERROR: "an error inside a response of status 2xx",
+    EMPTY: "a response of status 2xx that holds no output",
+    NOT_SSE: "a body that is neither a stream of events nor JSON",
     PROTOCOL_ERROR: "what came back is not what the endpoint's protocol says",
-    CONNECT: "no connection was made",
+    TOO_LARGE: "more bytes than an answer may have (--max-response-bytes)",
+    HTTP_AUTH: "HTTP 401 or 403: the key is missing, wrong or not enough",
+    HTTP_NOT_FOUND: "HTTP 404: no such path or model",
+    HTTP_TIMEOUT: "HTTP 408: the server gave the request up",
+    HTTP_TOO_LARGE: "HTTP 413: the request is too large",
+    HTTP_INVALID: "HTTP 400 or 422: the server does not take the request",
+    HTTP_RATE_LIMITED: "HTTP 429: too many requests",
+    HTTP_REDIRECT: "HTTP 3xx that is not followed: another host, or a second one",
+    HTTP_SERVER_ERROR: "HTTP 5xx",
+    HTTP_ERROR: "any other HTTP status outside 2xx",
+    CONNECT_REFUSED: "nobody listens at the address",
+    CONNECT: "no connection was made for another reason: unreachable, refused by the proxy",
+    TLS: "the TLS handshake failed",
+    TIMEOUT_CONNECT: "no connection within the limit",
     TIMEOUT_FIRST_TOKEN: "no output token within the limit",
+    TIMEOUT_IDLE: "the answer had begun, then nothing came within the limit",
     TIMEOUT_TOTAL: "the answer was not complete within the limit",
+    CANCELLED: "cancelled by us before its time: interrupted, or the run was given up",
     CUT: "still under way when the run's grace period ended",
     CLIENT_FAULT: "the client's own fault; says nothing of the server",
     NOT_SENT: "planned and due, but never sent",
 }
-SUCCESSES = frozenset({OK, OK_LENGTH})
+SUCCESSES = frozenset({OK, OK_LENGTH, OK_TOOL_CALLS})
+CENSORED = frozenset({CANCELLED, CUT})
+"""Still under way when we ended them: neither success nor failure of the server."""
 
 FAULT_CHARS = 300
 """Longest fault kept in a table."""

@@ -16,10 +16,17 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "conversation": pl.Int64,
     "turn": pl.Int32,
     "outcome": pl.String,  # one of read.outcome.OUTCOMES
-    "fault": pl.String,  # one sentence; null when the outcome is ok or ok-length
+    "fault": pl.String,  # one sentence; null when the outcome is a success; of one never sent the reason
     "http_status": pl.Int32,
     "finish_reason": pl.String,
     "retries": pl.Int16,  # transparent retries on a dead kept-alive connection
+    "redirects": pl.Int16,  # 307 and 308 that were followed
+    "retry_after_s": pl.Float64,  # what the server asked for with a status outside 2xx
+    "streamed": pl.Boolean,  # the answer came as a stream of events; null without a readable answer
+    "coalesced": pl.Boolean,  # a stream whose output, of several events, came in one read with its end: no TTFT, no gaps
+    "compressed": pl.String,  # content encoding of the body, which was not asked for; null: identity
+    "unfinished_event": pl.Boolean,  # the last event was not ended by a blank line and counted all the same
+    "choices": pl.Int16,  # answers in the response (n); null without any
     "due_ns": pl.Int64,
     "connect_ns": pl.Int64,  # connect began; null on a kept-alive connection
     "connected_ns": pl.Int64,
@@ -41,6 +48,7 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "usage_completion_tokens": pl.Int64,
     "usage_reasoning_tokens": pl.Int64,
     "usage_cached_tokens": pl.Int64,
+    "checked_output_tokens": pl.Int64,  # our tokenizer's count of the whole answer; null outside the sample
     "text_chars": pl.Int64,
     "reasoning_chars": pl.Int64,
     "request_bytes": pl.Int64,
@@ -50,4 +58,7 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "arrival_ns": pl.List(pl.Int64),
     "read_ns": pl.List(pl.Int64),
     "chunk_tokens": pl.List(pl.Int32),  # tokens of each such event by continuous usage; null when not told
+    "chunk_choice": pl.List(
+        pl.Int16
+    ),  # which choice each such event belongs to; null when there is one choice only
 }
