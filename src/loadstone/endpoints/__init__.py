@@ -47,9 +47,17 @@ class Reply(msgspec.Struct, kw_only=True):
     `output[i]`, when it tells (continuous usage); otherwise the list is None. `text`, `reasoning` and
     `tool_calls` are pieces in the order in which they came; joined they are the channel's whole text.
     `error` is the server's own words when the answer is an error in band.
+
+    Several choices (`n` > 1) are kept apart: an event that brings output of two of them stands in `output` twice,
+    `choice[i]` is the number of the choice that `output[i]` belongs to (None when all are of choice 0), and the
+    pieces of a channel are those of choice 0, then those of choice 1, and so on. `finish_reason` is that of the
+    choice with the lowest number, and None until every choice seen has given one.
     """
 
     output: list[int] = []
+    choice: list[int] | None = None
+    choices: int = 0
+    """How many different choices brought any output."""
     first_answer: int | None = None
     text: list[str] = []
     reasoning: list[str] = []

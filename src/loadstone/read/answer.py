@@ -39,6 +39,12 @@ class Answer(NamedTuple):
     excerpt: str = ""
     """The server's own words, or the first bytes of a body that was not understood."""
     body: bytes = b""
+    compressed: str | None = None
+    """The content encoding of the body, which was not asked for; None: identity."""
+    unfinished_event: bool = False
+    """The stream's last event was not ended by a blank line, and counted all the same."""
+    retry_after_s: float | None = None
+    """The wait that a response outside 2xx asked for; None when it did not, or not understandably."""
 
 
 def read_answer(raw: bytes, endpoint: Endpoint, *, streaming: bool, complete: bool) -> Answer:
