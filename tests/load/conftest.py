@@ -26,7 +26,19 @@ from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, TlsJob
 from loadstone.load.worker import Worker
 from loadstone.plan.store import ROW as PLAN_ROW
 from loadstone.plan.store import ROWS, Draft, Writer
-from loadstone.recording import CLOCK, END, END_FACTS, FIRST_CODE, PAIR, RESENT, ROW, START, Facts, WireEnd
+from loadstone.recording import (
+    CLOCK,
+    END,
+    END_FACTS,
+    FIRST_CODE,
+    PAIR,
+    REDIRECTED,
+    RESENT,
+    ROW,
+    START,
+    Facts,
+    WireEnd,
+)
 from loadstone.wire import request, url
 
 MS = 1_000_000
@@ -181,6 +193,7 @@ class Flown:
         self.sends = []
         self.reads = []
         self.resent = 0
+        self.redirected = 0
         self.ends = 0
 
     @property
@@ -206,9 +219,10 @@ def _read_recording(folder):
             flown.codes.append(code)
             if code == START:
                 flown.request, flown.due_ns = PAIR.unpack(rest)
-            if code in (START, RESENT):
+            if code in (START, RESENT, REDIRECTED):
                 flown.sends.append(at_ns)
                 flown.resent += code == RESENT
+                flown.redirected += code == REDIRECTED
             elif code == END:
                 length = PAIR.unpack(rest)[0]
                 packed, at = data[at : at + length], at + length
@@ -239,17 +253,25 @@ def flights_of(folder):
             assert flown.codes.count(START) == 1
             assert (flown.request, flown.due_ns) == (facts.request, facts.due_ns)
             assert facts.due_ns <= flown.sends[0]
-            assert flown.sends[-1] == facts.sent_ns
-        assert flown.resent == len(flown.sends[1:]) <= facts.retries <= 1
+            assert facts.sent_ns == flown.sends[0 if flown.redirected else -1]
+        assert flown.resent <= facts.retries <= 1
+        assert flown.redirected <= facts.redirects <= 1
+        assert flown.resent + flown.redirected == len(flown.sends[1:])
         if facts.connect_ns and facts.connected_ns:
-            assert facts.connect_ns <= facts.connected_ns <= facts.sent_ns
+            assert facts.connect_ns <= facts.connected_ns
+            assert flown.redirected or facts.connected_ns <= facts.sent_ns
         if facts.written_ns:
             assert facts.sent_ns <= facts.written_ns
-        times = [*flown.sends, *(read.at_ns for read in flown.reads), flown.at_ns]
-        assert times == sorted(times)
+        reads = [read.at_ns for read in flown.reads]
+        times = (
+            [flown.sends[:1], *reads, flown.at_ns] if flown.redirected else [flown.sends, *reads, flown.at_ns]
+        )
+        assert times[1:] == sorted(times[1:])
+        assert times[0] == sorted(times[0])
+        assert max(times[0], default=0) <= times[1]
         for read in flown.reads:
             if read.stamped:
-                assert flown.sends[-1] - MS < read.arrival_ns < read.at_ns + MS
+                assert flown.sends[0 if flown.redirected else -1] - MS < read.arrival_ns < read.at_ns + MS
         assert facts.begun_ns in (0, *(read.at_ns for read in flown.reads))
     assert clocks or not flights
     return sorted(flights.values(), key=lambda flown: flown.facts.request)
@@ -282,7 +304,7 @@ class Overheard(Worker):
         """What main would say."""
         os.write(self._tell, msgspec.json.encode(order) + b"\n")
 
-    def _say(self, word):
+    def say(self, word):
         self.words.append(word)
         if self._orders:
             order = self._orders.pop(0)

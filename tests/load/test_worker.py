@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import socket
 import time
+from itertools import pairwise
 
 import pytest
 
 from loadstone import clock
 from loadstone.board import Field
 from loadstone.endpoints import chat
-from loadstone.load import sockets, worker
+from loadstone.load import worker
 from loadstone.load.job import StopOrder
+from loadstone.load.slots import REST_NS
 from loadstone.recording import WireEnd
 
 MS = 1_000_000
 pytestmark = pytest.mark.timeout(10)
 
 COMPLETE, CLOSED, RESET = WireEnd.COMPLETE, WireEnd.CLOSED, WireEnd.RESET
-PROTOCOL, CONNECT, CLIENT, CUT = WireEnd.PROTOCOL, WireEnd.CONNECT, WireEnd.CLIENT, WireEnd.CUT
+PROTOCOL, REFUSED, CLIENT, CUT = WireEnd.PROTOCOL, WireEnd.REFUSED, WireEnd.CLIENT, WireEnd.CUT
 
 JSON = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -338,15 +339,22 @@ def test_a_refused_connection(fly):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
     flew = fly(answering, address=address, requests=3)
-    assert flew.ends == [CONNECT] * 3
+    assert flew.ends == [REFUSED] * 3
     assert [flown.sends for flown in flew.flights] == [[]] * 3
     assert all("ECONNREFUSED" in flown.words for flown in flew.flights)
+
+
+def test_a_slot_rests_after_a_request_that_nobody_answered(fly):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    flew = fly(answering, address=address, requests=3)
+    assert [later.facts.due_ns - earlier.at_ns for earlier, later in pairwise(flew.flights)] == [REST_NS] * 2
 
 
 def test_every_connection_refused_at_once(fly):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
-    assert fly(answering, address=address, requests=300, slots=100).ends == [CONNECT] * 300
+    assert fly(answering, address=address, requests=300, slots=200).ends == [REFUSED] * 300
 
 
 def test_a_server_too_busy_to_accept(fly):
@@ -356,17 +364,8 @@ def test_a_server_too_busy_to_accept(fly):
     ):
         flew = fly(answering, address=listener.getsockname(), connect_timeout_ns=50 * MS)
     (flown,) = flew.flights
-    assert (flown.end, flown.facts.connected_ns, flown.sends) == (CONNECT, 0, [])
+    assert (flown.end, flown.facts.connected_ns, flown.sends) == (WireEnd.TIMEOUT_CONNECT, 0, [])
     assert flown.words == "no connection within 0.05 s"
-
-
-def test_no_descriptor_is_our_own_fault(fly, monkeypatch):
-    def start_connect(*_):
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(sockets, "start_connect", start_connect)
-    flew = fly(answering, requests=2)
-    assert flew.ends == [CLIENT] * 2
 
 
 def test_a_defect_of_a_predicate_is_our_own_fault(fly, monkeypatch):

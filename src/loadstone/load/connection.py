@@ -18,7 +18,7 @@ import httptools
 from loadstone.load.flight import Flight
 from loadstone.load.tls import Tls
 
-READING, CONNECTING, HANDSHAKE, SENDING = range(4)
+READING, CONNECTING, TUNNEL, HANDSHAKE, SENDING = range(5)
 """READING is 0: the loop asks for the truth of a state, and goes straight on to read."""
 
 TOKEN_READ_BYTES = 512 - sys.getsizeof(b"")
@@ -32,12 +32,16 @@ LARGE_READ_BYTES = 65536
 Receive = Callable[[int, int], tuple[bytes, list[tuple[int, int, bytes]], int, Any]]
 """`socket.recvmsg`: bytes, ancillary messages, flags, address."""
 
+MOST_HEAD_BYTES = 256 << 10
+"""A head may be so long, interim ones before it included; no server needs as much."""
 _CARRY_BYTES = 65536
 _MARK_BYTES = 64
 _BLANK = b"\r\n\r\n"
+_LEAST_STATUS = 100
 EVENT_AND_CHUNK_END = (b"}\n\n\r\n", b"}\r\n\r\n\r\n")
 """How a read ends that ends with a whole event in a whole chunk. A chunked message never ends so."""
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:[^\r]*chunked", re.IGNORECASE)
+_CODED = re.compile(rb"\r\ncontent-encoding[ \t]*:[ \t]*(?!identity[ \t]*\r)[^ \t\r]", re.IGNORECASE)
 _LENGTH_TOLD = re.compile(rb"\r\n(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE)
 
 
@@ -49,6 +53,7 @@ class Connection:
         "fd",
         "feed",
         "flight",
+        "got",
         "keeps_alive",
         "opening",
         "outgoing",
@@ -58,6 +63,7 @@ class Connection:
         "reused",
         "sock",
         "state",
+        "strays",
         "tls",
         "under_way",
         "want",
@@ -77,8 +83,13 @@ class Connection:
         self.reused = False
         self.complete = False
         self.keeps_alive = False
+        self.strays = False
+        """Bytes came after a complete answer."""
         self.opening = b""
+        self.got = 0
+        """Bytes of the answer."""
         self.read_ns = 0
+        """The last of them."""
         self.under_way = False
 
     def renew(self, flight: Flight) -> None:
@@ -87,7 +98,18 @@ class Connection:
         self.reused = True
         self.complete = False
         self.opening = b""
+        self.got = 0
         self.want = SMALL_READ_BYTES
+
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be read: a server that has closed, or has more to say, cannot take a request."""
+        try:
+            self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return self.tls is not None  # session tickets come at any time
 
     def widen(self) -> None:
         """A read was full: the next ones ask for more."""
@@ -120,16 +142,25 @@ class Connection:
         self.parser = None
         del self.feed, self.recvmsg
 
+    def on_message_begin(self) -> None:
+        """Something follows a complete answer that nobody asked for: the connection is of no further use."""
+        self.strays = self.complete
+
     def on_headers_complete(self) -> None:
-        """Notes the status (of the last head: a 1xx is followed by another)."""
-        if self.flight is not None:
-            self.flight.status = self.parser.get_status_code()
+        """Notes the status (of the last head: a 1xx is followed by another). Raises `ValueError` for no status."""
+        status = self.parser.get_status_code()
+        if status < _LEAST_STATUS:
+            raise ValueError(f"a status of {status}")
+        if self.flight is not None and not self.complete:
+            self.flight.status = status
 
     def on_message_complete(self) -> None:
         """The message ended as its framing said; a 1xx is not the answer.
 
         Only at this moment the framer knows whether the connection may be used again.
         """
+        if self.complete:
+            return
         self.complete = self.flight is not None and self.flight.status >= 200
         self.keeps_alive = self.parser.should_keep_alive()
 
@@ -152,7 +183,7 @@ class Streaming(Connection):
     (Decoders frame everything; should such chunks be malformed, they tell.)
     """
 
-    __slots__ = ("begun", "carry", "chunked", "ended", "on_body", "pieces")
+    __slots__ = ("begun", "carry", "chunked", "coded", "ended", "on_body", "pieces")
 
     def __init__(
         self,
@@ -170,13 +201,15 @@ class Streaming(Connection):
         self.carry = b""
         self.chunked: bool | None = None
         """Whether chunks tell where the message ends; None until the output has begun."""
+        self.coded: bool | None = None
+        """Whether the body is compressed, so that no look at it tells anything; None before its first byte."""
         self.feed = self._feed
 
     def renew(self, flight: Flight) -> None:
         """Takes a new flight on a kept-alive connection."""
         super().renew(flight)
         self.carry = b""
-        self.chunked = None
+        self.chunked = self.coded = None
         self.under_way = False
 
     def _feed(self, data: bytes) -> None:
@@ -195,6 +228,11 @@ class Streaming(Connection):
 
     def _look(self, body: bytes, flight: Flight) -> None:
         """Asks the endpoint about a piece of the body, together with the unfinished line before it."""
+        if self.coded is None:
+            self.coded = _CODED.search(self.opening) is not None
+        if self.coded:
+            flight.begun_ns = flight.begun_ns or self.read_ns
+            return
         if self.carry:
             body = self.carry + body
         if not flight.begun_ns and self.begun(body):

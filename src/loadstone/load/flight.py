@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadstone.plan.store import Row
-from loadstone.recording import END_FACTS, WireEnd
+from loadstone.recording import END_FACTS, REDIRECTED, START, WireEnd
 
 
 class Flight:
@@ -11,7 +11,7 @@ class Flight:
 
     __slots__ = (
         "begun_ns", "connect_ns", "connected_ns", "due_ns", "ended_mark", "payload", "received",
-        "redirects", "retries", "row", "sent_ns", "serial", "status", "written_ns",
+        "redirects", "retries", "row", "sending", "sent_ns", "serial", "status", "waited", "written_ns",
     )  # fmt: skip
 
     def __init__(self, serial: int, row: Row, due_ns: int, payload: bytes) -> None:
@@ -28,7 +28,20 @@ class Flight:
         self.retries = 0
         self.redirects = 0
         self.received = False
+        self.sending = START
+        """The code of the row that its next send is noted with."""
         self.ended_mark = False
+        self.waited = False
+        """The client had no descriptor or no port for it at first."""
+
+    def redirect(self, payload: bytes) -> None:
+        """The answer was a redirect: begins once more with this request. `sent` stays what it was."""
+        self.payload = payload
+        self.sending = REDIRECTED
+        self.redirects += 1
+        self.status = 0
+        self.written_ns = 0
+        self.received = False
 
     def untouched(self) -> bool:
         """No byte of an answer has come, and it has not been tried twice."""

@@ -14,6 +14,9 @@ from loadstone.load.job import PhaseOrder
 from loadstone.load.rows import Dealt, Shared
 from loadstone.plan.store import WHEN_A_SLOT_FREES, Row
 
+REST_NS = 100_000_000
+"""How long a slot rests after a request that got no answer at all."""
+
 
 class Launch(NamedTuple):
     """A row to send now, and the moment it was due."""
@@ -36,6 +39,8 @@ class Slots:
         self._capped = order.slots is not None
         slots = 1 if order.slots is None else order.slots
         self._freed: deque[int] = deque([order.start_ns] * slots)
+        self._resting: deque[int] = deque()
+        """When slots that rest may take a row again."""
         self._waiting: list[tuple[int, int, Row]] = []
         """Rows in a slot whose time has not come, by due time: a heap."""
         self._drained = slots == 0
@@ -43,13 +48,21 @@ class Slots:
         self.starved = 0
         """How often a row was wanted that had not been composed yet."""
 
-    def free(self, at_ns: int) -> None:
-        """A launched row has come to its end."""
-        if self._capped:
+    def free(self, at_ns: int, unheard: bool = False) -> None:
+        """A launched row has come to its end.
+
+        After one of which nothing was heard (`unheard`) the slot rests, so that a closed loop on a server that is
+        gone does not burn its requests as fast as connections fail.
+        """
+        if self._capped and unheard:
+            self._resting.append(at_ns + REST_NS)
+        elif self._capped:
             self._freed.append(at_ns)
 
     def next(self, now: int) -> Launch | None:
         """A row to launch now, if there is one."""
+        while self._resting and self._resting[0] <= now:
+            self._freed.append(self._resting.popleft())
         while True:
             if self._waiting and self._waiting[0][0] <= now:
                 due, _, row = heapq.heappop(self._waiting)

@@ -10,6 +10,7 @@ Run as `python -m loadstone.load.worker`.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -18,18 +19,16 @@ import time
 from pathlib import Path
 
 import msgspec
+from httptools import HttpParserError
 
 from loadstone import registry
 from loadstone.board import BUCKETS, FIELDS, Board, Field, Histogram, bucket
 from loadstone.clock import ANCILLARY_BYTES, TIMESPEC, kernel_stamps_available, sample_offset
 from loadstone.folder import PLAN, RECORDING
 from loadstone.load import timer
-from loadstone.load.connection import (
-    EVENT_AND_CHUNK_END,
-    Connection,
-)
+from loadstone.load.connection import EVENT_AND_CHUNK_END, MOST_HEAD_BYTES, Connection
 from loadstone.load.flight import Flight
-from loadstone.load.job import Job, Order, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Word
+from loadstone.load.job import Job, Order, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Trouble, Word
 from loadstone.load.limits import LINGER_NS, Limit
 from loadstone.load.links import Links
 from loadstone.load.poller import READ, poller
@@ -37,17 +36,22 @@ from loadstone.load.rows import Dealt, Shared
 from loadstone.load.slots import Launch, Slots
 from loadstone.load.tape import ROWS_A_WRITE, Tape
 from loadstone.plan.store import BODIES, ROWS
-from loadstone.recording import CLOCK, END, PAIR, RESENT, ROW, START, WireEnd
+from loadstone.recording import CLOCK, END, PAIR, ROW, START, WireEnd
 from loadstone.wire.request import tail
 
 TICK_NS = 20_000_000
 """Time limits are looked at this often: only a time-out can be late by it, never an answer."""
 FLUSH_NS = 200_000_000
+LOOK_NS = 1_000_000_000
+"""Pauses and sizes of the answers under way are looked at this often, oftener only for a short idle limit."""
 EVENTS_A_POLL = 512
 REORDER_FROM = 4
 LAUNCHES_A_ROUND = 64
 """After so many requests sent in a row the loop reads again: a burst of sends must not delay stamps for long."""
 
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+_LONG_HEAD = f"a head of more than {MOST_HEAD_BYTES >> 10} kB"
+_NEVER_SENT = "the client had no descriptor or no port for it within the time limit"
 _NO_STAMP = bytes(TIMESPEC.size)
 _TTFT_AT = FIELDS + Histogram.TTFT * BUCKETS
 _LAG_AT = FIELDS + Histogram.SEND_LAG * BUCKETS
@@ -82,19 +86,22 @@ class Worker:
         self._order: PhaseOrder | None = None
         self._slots: Slots | None = None
         self._serial = 0
-        self._reads = self._ended = self._phase_cpu_ns = 0
-        self._next_tick = self._next_flush = 0
-        self._quit = False
+        self._reads = self._ended = self._phase_cpu_ns = self._waits = self._waited_ns = 0
+        self._next_tick = self._next_flush = self._next_look = 0
+        self._look_ns = min(LOOK_NS, max(TICK_NS, job.idle_timeout_ns // 10))
+        self._given_up = self._quit = False
 
     def run(self) -> None:
         """Serves orders until told to quit, or until main is gone."""
-        self._say(Ready(kernel_stamps=self._stamps))
+        self.say(Ready(kernel_stamps=self._stamps))
         poll, now_ns, pack = self._poller.poll, time.monotonic_ns, ROW.pack
         links, connections, waiting = self._links, self._links.by_fd, self._links.waiting_fds
+        postponed = links.postponed
         rows = self._tape.rows
         put_row, put_data = rows.append, self._tape.data.append
         ancillary_bytes, no_stamp = ANCILLARY_BYTES, _NO_STAMP
         whole_event = EVENT_AND_CHUNK_END
+        most_bytes = self._job.max_response_bytes
         while not self._quit:
             events = poll(self._wait_s(now_ns()), EVENTS_A_POLL)
             if len(events) > REORDER_FROM and waiting:
@@ -122,15 +129,21 @@ class Worker:
                 size = len(data)
                 put_row(pack(flight.serial, size, read_ns, ancillary[0][2] if ancillary else no_stamp))
                 put_data(data)
+                connection.read_ns = read_ns
+                connection.got += size
                 if connection.under_way and data.endswith(whole_event):
                     continue
                 if size >= connection.want:  # a full read ends with a whole event by chance at most
                     connection.widen()
-                connection.read_ns = read_ns
-                if flight.status < 200:
-                    flight.received = True
-                    connection.opening += data
+                    if connection.got > most_bytes:
+                        self._give_up(flight, WireEnd.TOO_LARGE, read_ns)
+                        continue
                 try:
+                    if flight.status < 200:
+                        flight.received = True
+                        connection.opening += data
+                        if len(connection.opening) > MOST_HEAD_BYTES:
+                            raise HttpParserError(_LONG_HEAD)
                     connection.feed(data)
                 except Exception as error:  # the framer's, or a defect of an endpoint's predicate
                     links.unframed(connection, flight, read_ns, error)
@@ -143,6 +156,8 @@ class Worker:
                 elif flight.ended_mark and flight not in self._lingering:
                     self._lingering.start(flight, read_ns)
             now = now_ns()
+            if postponed:
+                links.open_postponed(now)
             if self._slots is not None:
                 self._launch(now)
             if now >= self._next_tick or len(rows) >= ROWS_A_WRITE:
@@ -192,15 +207,15 @@ class Worker:
 
     def _started(self, connection: Connection, flight: Flight, sent_ns: int) -> None:
         """The first byte of a flight is about to go."""
-        if flight.retries:
-            row = ROW.pack(flight.serial, RESENT, sent_ns, PAIR.pack(0, 0))
-        else:
-            row = ROW.pack(flight.serial, START, sent_ns, PAIR.pack(flight.row.request, flight.due_ns))
+        first = flight.sending == START
+        told = PAIR.pack(flight.row.request, flight.due_ns) if first else PAIR.pack(0, 0)
+        self._tape.rows.append(ROW.pack(flight.serial, flight.sending, sent_ns, told))
+        if first:
             self._block[Field.SENT] += 1
             self._block[_LAG_AT + bucket((sent_ns - flight.due_ns) // 1000)] += 1
-        self._tape.rows.append(row)
         if self._job.streaming:
-            self._unbegun.start(flight, sent_ns)
+            if not flight.redirects:
+                self._unbegun.start(flight, sent_ns)
             self._links.waiting_fds.add(connection.fd)
 
     def _begun(self, fd: int, flight: Flight) -> None:
@@ -224,7 +239,12 @@ class Worker:
         self._block[Field.ENDED] += 1
         self._ended += 1
         if self._slots is not None:
-            self._slots.free(now)
+            self._slots.free(now, unheard=not flight.received and end != WireEnd.COMPLETE)
+
+    def _give_up(self, flight: Flight, end: WireEnd, now: int, message: str = "") -> None:
+        """Ends a flight that is under way."""
+        self._links.abandon(flight)
+        self._end(flight, end, now, message)
 
     # ---- housekeeping -----------------------------------------------------------------------------
 
@@ -253,23 +273,29 @@ class Worker:
 
     def _expire(self, now: int) -> None:
         self._links.expire(now)
+        if now >= self._next_look:
+            self._next_look = now + self._look_ns
+            for flight, end in self._links.idle_or_large(now):
+                self._give_up(flight, end, now)
         for limit, end in (
             (self._unbegun, WireEnd.TIMEOUT_FIRST_TOKEN),
             (self._flights, WireEnd.TIMEOUT_TOTAL),
             (self._lingering, WireEnd.COMPLETE),
         ):
             for flight in limit.expired(now):
-                self._links.abandon(flight)
-                self._end(flight, end, now)
+                if self._links.is_starved(flight):
+                    self._give_up(flight, WireEnd.CLIENT, now, _NEVER_SENT)
+                else:
+                    self._give_up(flight, end, now)
         if self._order and self._order.cut_ns is not None and now >= self._order.cut_ns:
             self._cut(now)
 
     def _cut(self, now: int) -> None:
         if self._slots is not None:
             self._slots.clear()
+        end = WireEnd.CANCELLED if self._given_up else WireEnd.CUT
         for flight in self._flights:
-            self._links.abandon(flight)
-            self._end(flight, WireEnd.CUT, now)
+            self._give_up(flight, end, now)
 
     def _finish(self, now: int) -> None:
         """Tells main when the phase is over: nothing more to send, nothing under way."""
@@ -284,9 +310,11 @@ class Worker:
             wall_ns=now - self._order.start_ns,
             end_ns=now,
             starved=self._slots.starved,
+            waits=self._links.waits - self._waits,
+            waited_ns=self._links.waited_ns - self._waited_ns,
         )
         self._order = self._slots = None
-        self._say(done)
+        self.say(done)
 
     # ---- main's orders ----------------------------------------------------------------------------
 
@@ -304,6 +332,7 @@ class Worker:
             self._begin(order)
         elif isinstance(order, StopOrder) and self._order is not None and self._slots is not None:
             self._order = msgspec.structs.replace(self._order, cut_ns=order.cut_ns)
+            self._given_up = order.given_up
             self._slots.stop(order.stop_ns)
             self._next_tick = 0
         elif isinstance(order, Quit):
@@ -319,10 +348,13 @@ class Worker:
         else:
             source = Shared(self._job.rows_fd, order)
         self._slots = Slots(order, source)
+        self._given_up = False
         self._reads = self._ended = 0
+        self._waits, self._waited_ns = self._links.waits, self._links.waited_ns
         self._phase_cpu_ns = time.process_time_ns()
 
-    def _say(self, word: Word) -> None:
+    def say(self, word: Word) -> None:
+        """Tells main."""
         os.write(1, msgspec.json.encode(word) + b"\n")
 
 
@@ -335,11 +367,21 @@ def main() -> None:
         if not piece:
             sys.exit(1)
         line += piece
-    worker = Worker(msgspec.json.decode(line, type=Job), control=0)
+    serve(msgspec.json.decode(line, type=Job), control=0)
+
+
+def serve(job: Job, control: int) -> None:
+    """Works until told to quit. A recording that cannot be written is main's to know; what was written stays."""
+    worker = Worker(job, control)
     gc.collect()
     gc.freeze()
     gc.disable()
-    worker.run()
+    try:
+        worker.run()
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        worker.say(Trouble(message=f"the recording cannot be written: {error.strerror}"))
 
 
 if __name__ == "__main__":
