@@ -28,6 +28,7 @@ MEASUREMENTS = (
     "cpu_per_token",
     "stamps",
     "memory",
+    "soak",
 )
 
 
