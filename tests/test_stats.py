@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.stats import PERCENTILES, summarise, thin, weighted
+from loadstone.stats import PERCENTILES, summarise, survival, thin, weighted
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 
@@ -120,3 +120,86 @@ def test_weights_are_added_up_across_blocks():
     assert found.percentiles["p50"] == pytest.approx(99_999.5)
     assert found.count == 200_000
     assert found.thin == ()
+
+
+def survival_of(ended, censored=()):
+    return survival(np.array(ended, float), np.array(censored, float))
+
+
+def test_a_survival_curve_by_hand():
+    # 6 watched: S(1) = 5/6; 2 broken off at 2; S(3) = 5/6 * 2/3 = 5/9; 4 broken off; S(5) = 0
+    found = survival_of([1, 3, 5], [2, 2, 4]).percentiles
+    assert (found["p10"], found["p25"], found["p50"], found["p99_9"]) == (1.0, 3.0, 5.0, 5.0)
+
+
+def test_the_published_example():
+    # Freireich et al. (1963), weeks of remission under 6-MP, the textbook case: S(10) = 0.753, S(23) = 0.448.
+    ended = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+    censored = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    found = survival_of(ended, censored)
+    assert found.percentiles["p10"] == 6.0  # S(6) = 0.857
+    assert found.percentiles["p25"] == 13.0  # S(10) = 0.753, S(13) = 0.690
+    assert found.percentiles["p50"] == 23.0
+    assert (found.percentiles["p75"], found.least) == (None, 35.0)
+
+
+def test_what_is_broken_off_at_the_moment_of_an_end_was_watched():
+    assert survival_of([2, 2], [2, 2]).percentiles["p50"] == 2.0  # S(2) = 1 - 2/4
+    assert survival_of([2], [2, 2]).percentiles["p50"] is None  # S(2) = 1 - 1/3
+
+
+def test_where_all_are_broken_off_only_the_least_is_known():
+    found = survival_of([], [3, 9, 1])
+    assert set(found.percentiles.values()) == {None}
+    assert found.least == 9.0
+    with pytest.raises(ValueError, match="at least one time"):
+        survival_of([])
+
+
+@given(st.lists(finite, min_size=1, max_size=80))
+def test_with_nothing_censored_a_percentile_is_a_rank(values):
+    found = survival_of(values)
+    for name, q in PERCENTILES.items():
+        assert found.percentiles[name] == np.quantile(values, q, method="inverted_cdf")
+
+
+def reached(percentile):
+    """A percentile that is not reached lies beyond all others."""
+    return np.inf if percentile is None else percentile
+
+
+times = st.lists(st.integers(0, 50), max_size=40)
+
+
+@given(times, times, st.integers(0, 60))
+def test_what_is_broken_off_besides_lowers_no_percentile(ended, censored, more):
+    if not ended and not censored:
+        return
+    before = survival_of(ended, censored).percentiles
+    after = survival_of(ended, [*censored, more]).percentiles
+    assert all(reached(after[name]) >= reached(value) for name, value in before.items())
+
+
+@given(times.filter(bool), times)
+def test_a_survival_curve_only_falls(ended, censored):
+    found = [reached(value) for value in survival_of(ended, censored).percentiles.values()]
+    assert found == sorted(found)
+
+
+def test_cutting_off_the_slow_ones_does_not_move_the_percentiles():
+    random = np.random.default_rng(7)
+    latency = random.lognormal(0.0, 1.0, 40_000)
+    patience = random.uniform(0.0, 8.0, 40_000)  # how long each could run before the end of the run cut it
+    whole = latency <= patience
+    found = survival(latency[whole], patience[~whole]).percentiles
+    rosy = summarise(latency[whole]).percentiles
+    for name, z in {"p50": 0.0, "p90": 1.2816, "p95": 1.6449}.items():
+        assert found[name] == pytest.approx(np.exp(z), rel=0.03)
+    assert rosy["p95"] < 0.75 * np.exp(1.6449)
+
+
+def test_a_tail_that_nobody_saw_is_not_made_up():
+    latency = np.arange(1.0, 101.0)
+    whole = latency <= 80
+    found = survival(latency[whole], np.full(20, 80.0))
+    assert (found.percentiles["p75"], found.percentiles["p90"], found.least) == (75.0, None, 80.0)
