@@ -106,7 +106,7 @@ def test_faults_of_one_kind_are_counted_together(folder_of, answer):
     rows = [answer(outcome="http-error", fault=f"HTTP 429: retry in {i} s") for i in range(3)]
     folder = folder_of(*rows, answer(outcome="reset", fault="the connection was reset"), answer(5))
     (folder / run_folder.FAULTS).mkdir()
-    Evidence(folder / run_folder.FAULTS).keep("http-error", "HTTP 429: retry in 7 s", "id", [b"raw"])
+    Evidence(folder / run_folder.FAULTS).keep("http-error", "HTTP 429: retry in 7 s", "id", b"raw")
     assert summarise(folder).outcomes.faults == (
         {
             "outcome": "http-error",
@@ -210,7 +210,7 @@ def test_notices_say_what_the_numbers_mean(report, answer, run_log):
         "3 requests repeated a prompt sent before",
         "1 warm-up request left out of every number.",
         "1 request had not ended when the run did",
-        "The server sent no usage for 1 of 3 answers: their output tokens are counted by our tokenizer",
+        "The server sent no usage that counts for 1 of 3 answers: their output tokens are counted by our tokenizer",
         "The output tokens of 1 of 3 answers are not known",
         "50 % of the answers are shorter than asked",
     ]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +23,10 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     `count` is the number of samples behind the statistics (for ITL: gaps between tokens). A metric that is
     one number (a rate, a share) has it in `mean` alone. `thin` lists the percentiles that
     too few samples support. When nothing could be computed every number is null and `reason` says why.
+
+    `with_censored` has the same percentiles with the requests that we ended before their time taken into account
+    (Kaplan-Meier), null where no such request could have had this metric. `censored` of them had not come to the
+    metric's end. A percentile that is null there is at least `with_censored_least`.
     """
 
     unit: str
@@ -45,6 +49,9 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     thin: tuple[str, ...] = ()
     reason: str | None = None
     note: str | None = None
+    censored: int = 0
+    with_censored: dict[str, float | None] | None = None
+    with_censored_least: float | None = None
 
 
 class Check(_Part, frozen=True, kw_only=True):
@@ -75,6 +82,8 @@ class Outcomes(_Part, frozen=True, kw_only=True):
     counts: dict[str, int]
     faults: tuple[dict[str, Any], ...] = ()
     """The most frequent faults: {outcome, message, count, sample} (sample: a file in faults/)."""
+    not_sent: tuple[dict[str, Any], ...] = ()
+    """Why requests were never sent, the most frequent reasons first: {reason, count}."""
     warmup: dict[str, int] = {}
     retries: int = 0
 
@@ -90,6 +99,18 @@ class Series(_Part, frozen=True, kw_only=True):
     """Time-weighted mean number of requests in flight in each bin."""
 
 
+class Failing(_Part, frozen=True, kw_only=True):
+    """The stretch of failures that ended a run."""
+
+    since_s: float
+    """Its first failure, in seconds after the measured phase began."""
+    outcome: str
+    """How most of them ended."""
+    failed: int
+    ended: int
+    """Requests that ended from then on until the load was stopped, failed or not."""
+
+
 class RunFacts(_Part, frozen=True, kw_only=True):
     """What ran, when, and how it ended."""
 
@@ -100,10 +121,18 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     duration_s: float | None
     """First send to the last event of the measured phase."""
     end: Literal["complete", "interrupted", "aborted"]
+    stopped_by: Literal["user", "failures", "trouble"] | None = None
+    """What ended the load before its time: Ctrl-C or a signal, the error rate, or something the run depends on."""
+    stopped_why: str | None = None
+    """The same as one sentence."""
+    failing: Failing | None = None
+    """Where the failures ended the load: since when."""
     seed: int
     saturated: bool
     notices: tuple[str, ...]
     """What a reader has to know to read the numbers right: reuse of prompts, estimated counts, ..."""
+    limits: dict[str, float | None] = {}
+    """Limits as they applied, by their key in the configuration; null: there was none."""
     files: dict[str, str]
     """Output files by role, relative to the run folder."""
 

@@ -46,23 +46,32 @@ class Each(NamedTuple):
 
     A function says by its return type that this is what it gives. The distribution is over the successes, or with
     `failed_too` over all requests. `none` is the reason to give when no value is left.
+
+    `broken_off` is for a time that a request may not have come to the end of, because we ended it (or never sent it):
+    how long it had lasted by then; NaN for every other request. What came before we ended a request stands in
+    `values` and was seen to its end.
     """
 
     values: Floats
     none: str
     note: str | None = None
     failed_too: bool = False
+    broken_off: Floats | None = None
 
 
 class Samples(NamedTuple):
     """A distribution that is not one value a request, in the metric's unit; see `stats` for weighted samples.
 
     The array is consumed. `counted` stands in for the sum of the weights where that is no number of samples.
+    `ended` and `censored` are there where we ended some of the requests: all times that were seen to their end, those
+    of such requests included, and those that were broken off.
     """
 
     values: Floats | Weighted
     note: str | None = None
     counted: int | None = None
+    ended: Floats | None = None
+    censored: Floats | None = None
 
 
 class Number(NamedTuple):
@@ -214,7 +223,15 @@ def _of_one(one: Metric) -> Metric | None:
 
 
 def _distribution(each: Each, tables: Tables) -> Samples | Missing:
-    kept = np.isfinite(each.values)
-    if not each.failed_too:
-        kept &= tables.succeeded
-    return Samples(each.values[kept], each.note) if kept.any() else Missing(each.none)
+    known = np.isfinite(each.values)
+    kept = known if each.failed_too else known & tables.succeeded
+    if not kept.any():
+        return Missing(each.none)
+    samples = Samples(each.values[kept], each.note)
+    if each.broken_off is None:
+        return samples
+    broken = np.isfinite(each.broken_off)
+    seen = known & ~broken & (kept | tables.censored)
+    if not broken.any() and np.array_equal(seen, kept):
+        return samples
+    return samples._replace(ended=each.values[seen], censored=each.broken_off[broken])

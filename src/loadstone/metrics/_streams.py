@@ -2,8 +2,10 @@
 
 Events that one read completed bear the same stamp and are merged into one **instant**. An instant brought k
 tokens: by the server's continuous usage where it was told for every event of the answer, else the answer's
-token total spread evenly over its events, else one token an event. Only successes are looked at. Knows no
-metric.
+token total spread evenly over its events, else one token an event. Only successes are looked at.
+
+Of several answers to one request (choices) each is a **stream** of its own, with its own instants: they lie side by
+side in a part, in the order in which they began. Knows no metric.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from loadstone.metrics._choices import by_choice
 from loadstone.stats import Floats, Weighted
 
 if TYPE_CHECKING:
@@ -24,32 +27,43 @@ Ints = NDArray[np.int64]
 
 
 class Shape(NamedTuple):
-    """The streams of all requests in numbers, one entry a request; 0 where there was none."""
+    """The streams of all requests in numbers, one entry a request; 0 where there was none.
 
+    Of several streams it is their sum, unless said otherwise.
+    """
+
+    streams: Ints
+    """Choices that brought output."""
     events: Ints
     """Events that brought output tokens."""
     instants: Ints
+    span_ns: Ints
+    """From the first to the last instant."""
     tokens: Floats
     """Tokens that the stream brought: the sum of k over its instants."""
     first_tokens: Floats
     """k of the first instant."""
-    first_events: Ints
-    """Events of the first instant."""
-    second_gap_ns: Ints
-    """From the first to the second instant; 0 where there is none."""
     shared: Ints
     """Instants of more than one event: reads that date only their last event exactly."""
+    first_events: Ints
+    """Events of the first instant; of the stream that began first."""
+    second_gap_ns: Ints
+    """From the first to the second instant, 0 where there is none; of the stream that began first."""
     told: NDArray[np.bool_]
-    """Whether k is the server's continuous usage."""
+    """Whether k is the server's continuous usage; the same for all streams of a request."""
+
+
+SUMMED = Shape._fields.index("first_events")
+"""Fields before this one are added up over the streams of a request."""
 
 
 class _Part(NamedTuple):
-    """Instants of some requests, one after the other."""
+    """Instants of some streams, one after the other."""
 
     rows: Ints
-    """Positions of these requests among all."""
+    """Positions of their requests among all; those of one request stand together."""
     begins: Ints
-    """Each request's first instant; one more at the end."""
+    """Each stream's first instant; one more at the end."""
     at_ns: Ints
     tokens: Floats
     first_event: Ints
@@ -62,16 +76,19 @@ class _Part(NamedTuple):
 def shape(tables: Tables) -> Shape:
     """The shape of every request's stream."""
     n = len(tables.requests)
-    whole = Shape(*(np.zeros(n, kind) for kind in (int, int, float, float, int, int, int, bool)))
+    whole = Shape(*(np.zeros(n, kind) for kind in (int, int, int, int, float, float, int, int, int, bool)))
     for part in _parts(tables):
-        for column, values in zip(whole, _shape(part), strict=True):
-            column[part.rows] = values
+        firsts = np.flatnonzero(np.diff(part.rows, prepend=-1))
+        for place, (column, values) in enumerate(zip(whole, _shape(part), strict=True)):
+            if len(firsts) < len(part.rows):
+                values = np.add.reduceat(values, firsts) if place < SUMMED else values[firsts]
+            column[part.rows[firsts]] = values
     return whole
 
 
 def gaps(tables: Tables) -> Weighted:
     """Gaps between consecutive tokens, pooled: for every gap g that brought k tokens, g / k in ms with weight k."""
-    pool = np.empty(int(np.maximum(tables.shape.instants - 1, 0).sum()), np.complex128)
+    pool = np.empty(int((tables.shape.instants - tables.shape.streams).sum()), np.complex128)
     filled = 0
     for part in _parts(tables):
         inner = _not_first(part)
@@ -98,11 +115,18 @@ def lags(tables: Tables) -> Floats:
 
 
 def _parts(tables: Tables, *more: str) -> Iterator[_Part]:
-    for position, frame in tables.parts("arrival_ns", "chunk_tokens", "output_tokens", *more):
+    several = tables.several_choices
+    choice = ("chunk_choice",) if several.any() else ()
+    for position, frame in tables.parts("arrival_ns", "chunk_tokens", "output_tokens", *more, *choice):
         rows = np.arange(position, position + len(frame))
-        chosen = tables.succeeded[rows] & (frame["arrival_ns"].list.len().fill_null(0) > 0).to_numpy()
+        there = tables.succeeded[rows] & (frame["arrival_ns"].list.len().fill_null(0) > 0).to_numpy()
+        chosen = there & ~several[rows]
         if chosen.any():
             yield _part(rows[chosen], frame if chosen.all() else frame.filter(pl.Series(chosen)))
+        chosen = there & several[rows]
+        if chosen.any():
+            streams = by_choice(frame.filter(pl.Series(chosen)))
+            yield _part(rows[chosen][streams["answer"].to_numpy()], streams)
 
 
 def _part(rows: Ints, frame: pl.DataFrame) -> _Part:
@@ -156,12 +180,14 @@ def _shape(part: _Part) -> Shape:
     instants = np.diff(part.begins)
     second = np.where(instants > 1, first + 1, first)
     return Shape(
+        streams=np.ones_like(first),
         events=part.events,
         instants=instants,
+        span_ns=part.at_ns[part.begins[1:] - 1] - part.at_ns[first],
         tokens=np.add.reduceat(part.tokens, first),
         first_tokens=part.tokens[first],
+        shared=np.add.reduceat((np.diff(part.first_event) > 1).astype(np.int64), first),
         first_events=np.diff(part.first_event)[first],
         second_gap_ns=part.at_ns[second] - part.at_ns[first],
-        shared=np.add.reduceat((np.diff(part.first_event) > 1).astype(np.int64), first),
         told=part.told,
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
 from loadstone.metrics import _streams
-from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
+from loadstone.read.outcome import CENSORED, NOT_SENT, SUCCESSES
 from loadstone.read.schema import REQUESTS
 
 MEASURED = "measured"
@@ -103,9 +103,19 @@ class Tables:
         return (self.requests["outcome"] != NOT_SENT).to_numpy()
 
     @cached_property
-    def cut(self) -> NDArray[np.bool_]:
-        """For every request, whether it was still under way when the run ended."""
-        return (self.requests["outcome"] == CUT).to_numpy()
+    def censored(self) -> NDArray[np.bool_]:
+        """For every request, whether it was still under way when we ended it."""
+        return self.requests["outcome"].is_in(list(CENSORED)).to_numpy()
+
+    @cached_property
+    def coalesced(self) -> NDArray[np.bool_]:
+        """For every request, whether the whole answer came in one read: no token of it has a moment of its own."""
+        return self.requests["coalesced"].fill_null(False).to_numpy()
+
+    @cached_property
+    def came_whole(self) -> NDArray[np.bool_]:
+        """For every request, whether a stream was asked for and the answer came as one body."""
+        return ~self.requests["streamed"].fill_null(True).to_numpy() & self.streaming
 
     @cached_property
     def window_ns(self) -> tuple[int, int] | None:
@@ -120,7 +130,7 @@ class Tables:
         return sent, max(end for column in ended if isinstance(end := column.max(), int))
 
     def _ended(self) -> pl.Expr:
-        return pl.when(pl.col("outcome") != CUT).then(pl.col("done_ns"))
+        return pl.when(~pl.col("outcome").is_in(list(CENSORED))).then(pl.col("done_ns"))
 
     @property
     def window_s(self) -> float:
@@ -136,16 +146,36 @@ class Tables:
         """For every request the number in column `name`; NaN where there is none."""
         return self.requests[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
-    @property
-    def end(self) -> str:
-        """The column of the moment an answer was complete for its user: its last token, or its end."""
-        return "last_ns" if self.streaming else "done_ns"
+    def until_complete_ms(self, start: str) -> NDArray[np.float64]:
+        """For every request the milliseconds from `start` until the answer was complete for its user.
+
+        That is its last token; without streaming, and where the server did not stream, the end of the response.
+        """
+        whole = self.came_whole | (not self.streaming)
+        return np.where(whole, self.ms(start, "done_ns"), self.ms(start, "last_ns"))
+
+    def broken_off_ms(self, start: str) -> NDArray[np.float64]:
+        """For every request that we ended, the milliseconds from `start` until then; NaN for all others.
+
+        Counted from the due time, also for those that were never sent because the load was stopped: until the stop.
+        """
+        ended_ms = np.where(self.censored, self.ms(start, "done_ns"), np.nan)
+        if start != "due_ns" or self.phase is None:
+            return ended_ms
+        waited_ns = self.phase.stop_ns - self.requests["due_ns"]
+        waited_ms = (waited_ns / 1e6).fill_null(float("nan")).to_numpy()
+        return np.where(~self.attempted & (waited_ms >= 0), waited_ms, ended_ms)
 
     @cached_property
     def left_ns(self) -> pl.Series:
         """For every request the moment it stopped being in flight, whoever ended it; null where it never was."""
         end = pl.coalesce("done_ns", "last_ns", "sent_ns")
         return self.requests.select(pl.when(pl.col("sent_ns").is_not_null()).then(end)).to_series()
+
+    @cached_property
+    def several_choices(self) -> NDArray[np.bool_]:
+        """For every request, whether its response held more than one answer."""
+        return (self.requests["choices"] > 1).fill_null(False).to_numpy()
 
     @cached_property
     def shape(self) -> _streams.Shape:

@@ -2,6 +2,21 @@
 
 Over successes only; failures are counted apart and never enter a latency. Times are differences of the five
 instants (due, sent, first, last, done); arrivals are the kernel's stamps where it gives them.
+
+Requests that we ended while they were under way are the slow ones, and without them the upper percentiles are too
+low. So wherever a request's time counts from `sent` or `due`, the percentiles stand in the report a second time with
+these requests taken into account (`with_censored`): right-censored, by the product-limit estimator (Kaplan and Meier,
+1958). A request counts as broken off when the metric's end had not come by then, and as a full observation when it
+had. Counted from `due`, so do requests that were due and never sent, broken off when the load stopped. A percentile
+is read as the smallest time t with S(t) <= 1 - q; with nothing broken off that is the sample of rank ceil(q n), while
+the plain percentiles are interpolated between two samples. One that the curve does not come down to is null, and is
+at least the longest time seen.
+
+An answer of several token events that came in one read together with its end is *coalesced*: nobody can tell when its
+tokens came. It is left out of everything that looks at them, and kept where only its end counts.
+
+Of several answers to one request (choices) each is a stream of its own: gaps lie within one choice, the first token
+is the first of any, and the last token the last of any.
 """
 
 from __future__ import annotations
@@ -19,6 +34,8 @@ character cannot be sent) make every k a little more than 1."""
 
 _NO_TOKEN = "no answer brought an output token."
 _ONE_PIECE = "every answer came in one piece, so there is no gap between tokens."
+_COALESCED = "every answer came in one piece, so when its first token came cannot be told."
+_WHOLE = "no answer came as a stream, so its first token cannot be told from its last."
 
 
 @metric("time_to_first_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -29,7 +46,7 @@ def time_to_first_token(tables: Tables) -> Each:
     delta) is no token. Connecting is not in it: `sent` is just before the first byte goes to the kernel. vLLM
     counts the first event that has choices, even an empty one, so its number can be lower.
     """
-    return Each(tables.ms("sent_ns", "first_ns"), _NO_TOKEN)
+    return Each(_first_ms(tables, "first_ns"), _none(tables), broken_off=_without_ms(tables, "first_ns"))
 
 
 @metric("time_to_first_output_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -39,12 +56,12 @@ def time_to_first_output_token(tables: Tables) -> Each:
     first_answer - sent; the same as time_to_first_token where nothing was reasoned.
     Answers that never left reasoning have no value and are counted in the note. Name and meaning as in AIPerf.
     """
-    values = tables.ms("sent_ns", "first_answer_ns")
-    reasoned = np.isfinite(tables.ms("sent_ns", "first_ns")) & np.isnan(values) & tables.succeeded
+    values, broken_off = _first_ms(tables, "first_answer_ns"), _without_ms(tables, "first_answer_ns")
+    reasoned = np.isfinite(_first_ms(tables, "first_ns")) & np.isnan(values) & tables.succeeded
     if not reasoned.any():
-        return Each(values, _NO_TOKEN)
+        return Each(values, _none(tables), broken_off=broken_off)
     note = f"{int(reasoned.sum())} answers were reasoning only and are left out."
-    return Each(values, "every answer was reasoning only.", note)
+    return Each(values, "every answer was reasoning only.", note, broken_off=broken_off)
 
 
 @metric("time_to_second_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -87,10 +104,14 @@ def time_per_output_token(tables: Tables) -> Each:
     """One request's mean time a token after the first: (last - first) / (n - 1), for n > 1 output tokens.
 
     n is the server's count, all channels, as in vLLM's TPOT. When the first instant brought more than one
-    token it comes out too low; time_per_output_token_corrected does not.
+    token it comes out too low; time_per_output_token_corrected does not. An answer whose tokens all came at one
+    instant has none. Of c choices it is the sum of their (last - first) / (n - c), c of the tokens being first ones.
     """
-    tokens = tables.number("output_tokens")
-    return Each(_ratio(tables.ms("first_ns", "last_ns"), tokens - 1), "no answer had two output tokens.")
+    shape = tables.shape
+    later_tokens = np.where(shape.span_ns > 0, tables.number("output_tokens") - shape.streams, np.nan)
+    return Each(
+        _ratio(shape.span_ns / 1e6, later_tokens), "no answer had two output tokens at different moments."
+    )
 
 
 @metric("time_per_output_token_corrected", unit="ms", better="lower", needs=("streaming", "success"))
@@ -100,7 +121,8 @@ def time_per_output_token_corrected(tables: Tables) -> Each:
 
     n is the number of tokens the stream brought, counted as for inter_token_latency; so the mean weighs
     every gap with its tokens and equals the mean of the request's own gaps there. With one token in the first
-    instant it is time_per_output_token.
+    instant it is time_per_output_token. Of several choices it is the sum of their (last - first) over that of their
+    (n - k0).
     """
     return Each(mean_gap_ms(tables), _ONE_PIECE)
 
@@ -109,9 +131,10 @@ def time_per_output_token_corrected(tables: Tables) -> Each:
 def request_latency(tables: Tables) -> Each:
     """From sending a request to the last token of its answer; without streaming, to the end of the response.
 
-    last - sent, or done - sent. The usage event and the end mark of a stream come later and are not in it.
+    last - sent, or done - sent. The usage event and the end mark of a stream come later and are not in it. Where a
+    server answers a request for a stream with one body, that body's end is the last token.
     """
-    return Each(tables.ms("sent_ns", tables.end), _NO_TOKEN)
+    return Each(tables.until_complete_ms("sent_ns"), _NO_TOKEN, broken_off=tables.broken_off_ms("sent_ns"))
 
 
 @metric("request_latency_from_due", unit="ms", better="lower", needs=("rate", "success"))
@@ -122,7 +145,7 @@ def request_latency_from_due(tables: Tables) -> Each:
     client's own lag included: it does not hide a queue (the coordinated omission described by Gil Tene). In a
     closed loop a request is due when its slot frees and this would be request_latency.
     """
-    return Each(tables.ms("due_ns", tables.end), _NO_TOKEN)
+    return Each(tables.until_complete_ms("due_ns"), _NO_TOKEN, broken_off=tables.broken_off_ms("due_ns"))
 
 
 @metric("queue_wait", unit="ms", better="lower", needs=("cap", "attempt"))
@@ -131,14 +154,34 @@ def queue_wait(tables: Tables) -> Each:
 
     Only where a rate is capped by a concurrency. AIPerf's credit_to_start_latency has no counterpart here.
     """
-    return Each(tables.ms("due_ns", "sent_ns"), "no request was sent.", failed_too=True)
+    waits = tables.ms("due_ns", "sent_ns")
+    broken_off = np.where(np.isnan(waits), tables.broken_off_ms("due_ns"), np.nan)
+    return Each(waits, "no request was sent.", failed_too=True, broken_off=broken_off)
 
 
 def mean_gap_ms(tables: Tables) -> Floats:
-    """(last - first) / (n - k0) of every request; NaN without a gap."""
+    """(last - first) / (n - k0) of every request, summed over its choices; NaN without a gap."""
     shape = tables.shape
-    later_tokens = np.where(shape.instants > 1, shape.tokens - shape.first_tokens, np.nan)
-    return _ratio(tables.ms("first_ns", "last_ns"), later_tokens)
+    later_tokens = np.where(shape.instants > shape.streams, shape.tokens - shape.first_tokens, np.nan)
+    return _ratio(shape.span_ns / 1e6, later_tokens)
+
+
+def _first_ms(tables: Tables, first: str) -> Floats:
+    """From `sent` to the instant `first` of every request, where that can be told."""
+    return np.where(tables.coalesced, np.nan, tables.ms("sent_ns", first))
+
+
+def _without_ms(tables: Tables, first: str) -> Floats:
+    """How long every request that we ended had lasted by then without coming to the instant `first`."""
+    return np.where(np.isnan(tables.ms("sent_ns", first)), tables.broken_off_ms("sent_ns"), np.nan)
+
+
+def _none(tables: Tables) -> str:
+    """Why no answer has a first token."""
+    for apart, reason in ((tables.coalesced, _COALESCED), (tables.came_whole, _WHOLE)):
+        if apart[tables.succeeded].all():
+            return reason
+    return _NO_TOKEN
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

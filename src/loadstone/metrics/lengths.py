@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadstone.metrics import Each, Tables, metric
+from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
 
 ORDER = 40
 
@@ -49,3 +49,26 @@ def output_length_mismatch(tables: Tables) -> Each:
     asked = tables.number("planned_output_tokens")
     asked = np.where(asked > 0, asked, np.nan)
     return Each(100 * (tables.number("output_tokens") - asked) / asked, "no output length was asked for.")
+
+
+@metric("usage_token_mismatch", unit="%", better="neither", needs=("success",))
+def usage_token_mismatch(tables: Tables) -> Result:
+    """How far the server's count of output tokens is from our tokenizer's: 100 (usage - counted) / counted.
+
+    Over the answers that were counted whole (`--check-tokens`: a sample, all, none) and came with usage, summed. The
+    note has the size of the sample and both sums; `usage_completion_tokens` and `checked_output_tokens` have both for
+    every request. A tokenizer that is not the model's own counts otherwise, by a third and more; and a
+    server may count a token an answer that is no text, the one that ends it.
+    """
+    answers, told, counted = checked(tables)
+    if not counted:
+        return Missing("no answer that came with usage was counted by our tokenizer (--check-tokens).")
+    note = f"{answers} answers counted: {told:,} tokens by the server's usage, {counted:,} by our tokenizer."
+    return Number(100 * (told - counted) / counted, note)
+
+
+def checked(tables: Tables) -> tuple[int, int, int]:
+    """The sample that was counted twice: how many answers, their tokens by usage and by our tokenizer."""
+    told, counted = tables.number("usage_completion_tokens"), tables.number("checked_output_tokens")
+    both = np.isfinite(told) & np.isfinite(counted) & tables.succeeded
+    return int(both.sum()), int(told[both].sum()), int(counted[both].sum())

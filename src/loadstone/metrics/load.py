@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from loadstone.figures import counted
 from loadstone.metrics import Missing, Number, Result, Samples, Tables, metric
 from loadstone.stats import weighted
 
@@ -21,15 +22,18 @@ def request_count(tables: Tables) -> Result:
 def error_rate(tables: Tables) -> Result:
     """Share of requests that ended badly: those that failed / (failed + succeeded).
 
-    A request still under way when the run's time was over (`cut`) is our doing and neither; the note counts
+    A request that we ended while it was under way (`cut`, `cancelled`) is our doing and neither; the note counts
     them. Requests that were never sent are no errors of the server; the outcomes list them.
     """
-    ended = int((tables.attempted & ~tables.cut).sum())
+    censored = int(tables.censored.sum())
+    ended = int(tables.attempted.sum()) - censored
     if not ended:
         return Missing("every request was still under way when the run ended.")
     failed = ended - int(tables.succeeded.sum())
-    cut = int(tables.cut.sum())
-    return Number(100 * failed / ended, f"{cut} cut requests are left out." if cut else None)
+    note = (
+        f"{counted(censored, 'request')} still under way when the run ended left out." if censored else None
+    )
+    return Number(100 * failed / ended, note)
 
 
 @metric("benchmark_duration", unit="s", better="neither", needs=("attempt", "window"))

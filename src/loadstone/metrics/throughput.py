@@ -1,15 +1,18 @@
 """Throughput: what the server got done.
 
 Rates are over the window, from the first send to the last event of the measured phase, ramp and drain
-included. Only the tokens of successes count; those of failed requests stand beside them.
+included. Only the tokens of successes count; those of failed requests stand beside them. What was done while the
+load lasted, whatever became of the requests, is output_token_throughput_under_load.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
 from loadstone.metrics.latency import mean_gap_ms
+from loadstone.stats import Floats
 
 ORDER = 20
 
@@ -24,6 +27,26 @@ def request_throughput(tables: Tables) -> Result:
 def output_token_throughput(tables: Tables) -> Result:
     """Output tokens of all channels of successful requests / window."""
     return _rate(tables, "output_tokens")
+
+
+@metric("output_token_throughput_under_load", unit="tokens/s", better="higher", needs=("attempt", "window"))
+def output_token_throughput_under_load(tables: Tables) -> Result:
+    """Output tokens that arrived while requests were being sent / that time, whatever became of their requests.
+
+    From the first send to the last one, so the drain is left out, in which the load grows less. Tokens count by the
+    moment of their arrival, those of failed and cut answers too. An answer's tokens are taken to be spread evenly
+    over its events; one that came whole brought them at its end.
+    """
+    sent = tables.requests["sent_ns"]
+    first, last = sent.min(), sent.max()
+    if not isinstance(first, int) or not isinstance(last, int) or last <= first:
+        return Missing("requests were not sent over a stretch of time.")
+    tokens = tables.number("output_tokens")[tables.attempted]
+    known = np.isfinite(tokens)
+    if not known.any():
+        return Missing("the number of tokens is not known for any answer.")
+    arrived = _share_arrived(tables, last)[tables.attempted]
+    return Number(float((tokens * arrived)[known].sum() * 1e9 / (last - first)), _left_out(tables))
 
 
 @metric(
@@ -70,6 +93,24 @@ def _rate(tables: Tables, *columns: str) -> Number | Missing:
     known = np.isfinite(counts).all(axis=0)
     if not known.any():
         return Missing("the number of tokens is not known for any answer.")
-    unknown = int((~known).sum())
-    note = f"{unknown} answers whose tokens are not known are left out." if unknown else None
-    return Number(float(counts[:, known].sum() / tables.window_s), note)
+    return Number(float(counts[:, known].sum() / tables.window_s), _left_out(tables, *columns))
+
+
+def _left_out(tables: Tables, *columns: str) -> str | None:
+    """How many answers do not count, since nobody knows their tokens."""
+    counts = [tables.number(name)[tables.succeeded] for name in columns or ("output_tokens",)]
+    unknown = int(np.isnan(counts).any(axis=0).sum())
+    return f"{unknown} answers whose tokens are not known are left out." if unknown else None
+
+
+def _share_arrived(tables: Tables, by_ns: int) -> Floats:
+    """For every request, which share of its output events had arrived by a moment."""
+    ends = tables.requests.select(pl.coalesce("last_ns", "done_ns")).to_series()
+    share = (ends <= by_ns).fill_null(False).to_numpy().astype(float)
+    begun = (tables.requests["first_ns"] <= by_ns).fill_null(False).to_numpy() & (share < 1)
+    if begun.any():
+        for position, frame in tables.parts("arrival_ns"):
+            rows = position + np.flatnonzero(begun[position : position + len(frame)])
+            early = pl.col("arrival_ns").list.eval(pl.element() <= by_ns).list.mean()
+            share[rows] = frame[rows - position].select(early).to_series().fill_null(0.0).to_numpy()
+    return share

@@ -25,6 +25,7 @@ from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
 from loadstone.summary.outcomes import outcomes
 from loadstone.summary.series import series
+from loadstone.summary.stopping import failing, limits
 
 __all__ = ["exit_code", "measure", "summarise"]
 
@@ -56,9 +57,13 @@ def summarise(folder: Path) -> Report:
             started=run.started,
             duration_s=tables.window_s if tables.window_ns else None,
             end=run.end,
+            stopped_by=run.stopped_by,
+            stopped_why=run.stopped_why,
+            failing=failing(tables),
             seed=run.seed,
             saturated=saturated(evidence),
             notices=notices(evidence),
+            limits=limits(tables.config),
             files={role: name for role, name in _FILES.items() if (folder / name).exists()},
         ),
         certificate=certify(evidence),
@@ -71,11 +76,12 @@ def summarise(folder: Path) -> Report:
 
 
 def exit_code(report: Report) -> Exit:
-    """How a run with this report exits: interrupted, failed (aborted, or no success), INVALID, or done."""
+    """How a run with this report exits: interrupted, failed (given up, or no success), INVALID, or done."""
+    run = report.run
     nothing = not any(report.outcomes.counts.get(name) for name in SUCCESSES)
     holds = {
-        Exit.INTERRUPTED: report.run.end == "interrupted",
-        Exit.FAILED: report.run.end == "aborted" or nothing,
+        Exit.INTERRUPTED: run.stopped_by == "user" or run.end == "interrupted",
+        Exit.FAILED: run.stopped_by in ("failures", "trouble") or run.end == "aborted" or nothing,
         Exit.INVALID: report.certificate.verdict == "INVALID",
     }
     return precedence(*(code for code, so in holds.items() if so))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadstone.metrics import Metric, Missing, Number, Samples, Tables
 from loadstone.report import MetricResult
-from loadstone.stats import summarise
+from loadstone.stats import Survival, summarise, survival
 
 
 def measure(metric: Metric, tables: Tables) -> MetricResult:
@@ -32,6 +32,7 @@ def _number(empty: MetricResult, found: Number) -> MetricResult:
 def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
     if not len(found.values):
         return replace(empty, reason="there is no sample.")
+    curve = _curve(found)
     summary = summarise(found.values)
     if not np.isfinite([summary.min, summary.max]).all():
         return replace(empty, reason="some samples are not finite.")
@@ -44,5 +45,13 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
         std=summary.std,
         thin=summary.thin,
         note=found.note,
+        censored=0 if found.censored is None else len(found.censored),
+        with_censored=curve and curve.percentiles,
+        with_censored_least=curve and curve.least,
         **summary.percentiles,
     )
+
+
+def _curve(found: Samples) -> Survival | None:
+    """The percentiles with what we broke off; None when that touched no sample."""
+    return None if found.ended is None or found.censored is None else survival(found.ended, found.censored)

@@ -14,6 +14,8 @@ from loadstone.checks import Evidence
 from loadstone.figures import brief, counted
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables
+from loadstone.metrics.lengths import checked
+from loadstone.summary.transport import about_transport
 
 SHORT = 0.95
 """An answer below this share of the length asked for is short."""
@@ -21,6 +23,12 @@ CACHED_SHARE = 0.1
 """Cached prompt tokens make first tokens come early: worth a notice from this share on."""
 SHORT_SHARE = 0.01
 """Short answers are worth a notice from this share of all on."""
+NOT_THE_MODELS = ("builtin", "none")
+OWN_MISMATCH = 0.02
+"""With the model's own tokenizer text counted again seldom differs by more; on top, a token an answer is the one that
+ends it and is no text."""
+FOREIGN_FACTOR = 2.0
+"""Two tokenizers differ by less than this on any text that people write."""
 
 
 def notices(evidence: Evidence) -> tuple[str, ...]:
@@ -31,7 +39,7 @@ def notices(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _about_run(run: RunLog) -> Iterator[str]:
-    if run.end != "complete":
+    if run.end != "complete" and not run.stopped_why:
         yield f"The run was {run.end}: the numbers are those of what had happened until then."
     if run.dataset.reused:
         yield (
@@ -44,19 +52,31 @@ def _about_run(run: RunLog) -> Iterator[str]:
 
 
 def _about_tables(tables: Tables) -> Iterator[str]:
-    cut = int(tables.cut.sum())
-    if cut:
-        yield (
-            f"{counted(cut, 'request')} had not ended when the run did and came into no latency: the upper percentiles"
-            " are too low rather than too high."
-        )
+    yield from _about_censored(tables)
+    yield from about_transport(tables)
     yield from _about_counts(tables)
+    yield from _about_usage(tables)
     yield from _about_prompts(tables)
     short = _short_share(tables)
     if short >= SHORT_SHARE:
         yield (
             f"{100 * short:.3g} % of the answers are shorter than asked (see output_length_mismatch);"
             " --extra-inputs ignore_eos:true keeps many servers from stopping early."
+        )
+
+
+def _about_censored(tables: Tables) -> Iterator[str]:
+    """Requests whose latency nobody knows but that it is long, and which figures have them."""
+    cut = int(tables.censored.sum())
+    waited = int(np.isfinite(tables.broken_off_ms("due_ns")).sum()) - cut if tables.has_rate else 0
+    parts = [
+        f"{counted(cut, 'request')} had not ended when the run did" if cut else "",
+        f"{counted(waited, 'request')} due were never sent" if waited > 0 else "",
+    ]
+    if told := " and ".join(filter(None, parts)):
+        yield (
+            f"{told}: the plain latencies are those of the quick ones, their upper percentiles too low. Believe the rows"
+            " with the unfinished ones (with_censored in report.json)."
         )
 
 
@@ -88,11 +108,30 @@ def _about_counts(tables: Tables) -> Iterator[str]:
     estimated = int(((source == "tokenizer").fill_null(False).to_numpy() & tables.succeeded).sum())
     if estimated:
         yield (
-            f"The server sent no usage for {estimated} of {successes} answers: their output tokens are counted by"
+            f"The server sent no usage that counts for {estimated} of {successes} answers: their output tokens are counted by"
             " our tokenizer and are estimates."
         )
     if unknown:
         yield f"The output tokens of {unknown} of {successes} answers are not known: the server sent no usage."
+
+
+def _about_usage(tables: Tables) -> Iterator[str]:
+    """Where the server counts output tokens otherwise than the text it sent has."""
+    told = tables.number("usage_completion_tokens")
+    text = (tables.requests["text_chars"] > 0) | (tables.requests["reasoning_chars"] > 0)
+    zero = int(((told == 0) & text.fill_null(False).to_numpy() & tables.succeeded).sum())
+    if zero:
+        yield f"The server's usage counts 0 output tokens for {counted(zero, 'answer')} with text: it is not to be believed."
+    answers, usage, ours = checked(tables)
+    own = tables.config.input.tokenizer not in NOT_THE_MODELS
+    most = (1 + OWN_MISMATCH if own else FOREIGN_FACTOR) * ours + answers
+    least = ((1 - OWN_MISMATCH) if own else 1 / FOREIGN_FACTOR) * ours - answers
+    if ours and not least <= usage <= most:
+        whose = "the model's own tokenizer" if own else "our tokenizer, which is not the model's,"
+        yield (
+            f"The server's usage and the text of its answers differ: {usage:,} output tokens by usage, {ours:,} by {whose}"
+            f" in {counted(answers, 'answer')} counted. Token rates go by usage."
+        )
 
 
 def _short_share(tables: Tables) -> float:

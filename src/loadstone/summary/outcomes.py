@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from loadstone import folder as run_folder
 from loadstone.errors import LoadstoneError
 from loadstone.metrics import Tables
 from loadstone.read.faults import samples
-from loadstone.read.outcome import OUTCOMES, kind
+from loadstone.read.outcome import NOT_SENT, OUTCOMES, kind
 from loadstone.report import Outcomes
 
+MEASURED = pl.col("phase") == "measured"
 MOST_FAULTS = 20
 """Kinds of faults listed in a report."""
 
@@ -35,6 +37,7 @@ def outcomes(table: pl.LazyFrame, tables: Tables, folder: Path) -> Outcomes:
         planned=planned,
         counts=counts,
         faults=_faults(table, folder / run_folder.FAULTS),
+        not_sent=_not_sent(table),
         warmup=_counts(table.filter(pl.col("phase") == "warmup").select("outcome").collect()),
         retries=int(tables.requests["retries"].sum()),
     )
@@ -48,7 +51,7 @@ def _counts(requests: pl.DataFrame) -> dict[str, int]:
 
 def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
     """The most frequent faults. Messages that differ in their numbers alone are one; the first stands for all."""
-    failed = table.filter((pl.col("phase") == "measured") & pl.col("fault").is_not_null())
+    failed = table.filter(MEASURED, pl.col("outcome") != NOT_SENT, pl.col("fault").is_not_null())
     rows = failed.group_by("outcome", "fault", maintain_order=True).len().collect().iter_rows()
     kinds: dict[tuple[str, str], dict[str, Any]] = {}
     for outcome, message, count in rows:
@@ -57,4 +60,18 @@ def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
     for sample in samples(evidence):
         if (fault := kinds.get((sample.outcome, sample.kind))) and fault["sample"] is None:
             fault["sample"] = f"{evidence.name}/{sample.file}"
-    return tuple(sorted(kinds.values(), key=lambda fault: -int(fault["count"]))[:MOST_FAULTS])
+    return _most(kinds.values())
+
+
+def _not_sent(table: pl.LazyFrame) -> tuple[dict[str, Any], ...]:
+    """Why requests were never sent. Reasons that differ in their numbers alone are one."""
+    unsent = table.filter(MEASURED, pl.col("outcome") == NOT_SENT)
+    kinds: dict[str, dict[str, Any]] = {}
+    for reason, count in unsent.group_by("fault", maintain_order=True).len().collect().iter_rows():
+        told = reason or OUTCOMES[NOT_SENT]
+        kinds.setdefault(kind(told), {"reason": told, "count": 0})["count"] += count
+    return _most(kinds.values())
+
+
+def _most(kinds: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    return tuple(sorted(kinds, key=lambda one: -int(one["count"]))[:MOST_FAULTS])

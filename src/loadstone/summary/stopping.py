@@ -1,0 +1,67 @@
+"""Why a run ended before its time, and since when its requests had failed; and the limits it ran under."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from loadstone.config import Config
+from loadstone.metrics import Tables
+from loadstone.plan.schedule import DEFAULT_GRACE_S
+from loadstone.read.outcome import CENSORED, NOT_SENT, SUCCESSES
+from loadstone.report import Failing
+
+DEFAULT_FAILED_SHARE = 0.5
+
+
+def failing(tables: Tables) -> Failing | None:
+    """The stretch of failures at whose end the load was stopped; None unless it was for them.
+
+    Of all stretches of ended requests up to the stop it is the one in which the failures exceed the share allowed by
+    most: one success among many failures does not interrupt it, nor does one failure among many successes begin it (a
+    change point estimated by cumulative sums, after Page, 1954). If all failed from some moment on, it begins there.
+    """
+    if tables.run.stopped_by != "failures" or tables.phase is None:
+        return None
+    ended = _ended(tables, tables.phase.stop_ns)
+    failed = (~ended["outcome"].is_in(list(SUCCESSES))).to_numpy()
+    sums = np.concatenate(([0.0], np.cumsum(failed - _allowed(tables.config))))[:-1]
+    begin = len(sums) - 1 - int(np.argmin(sums[::-1])) if len(sums) else 0
+    if not failed[begin:].any():
+        return None
+    stretch = ended[begin:]
+    outcomes = stretch.filter(pl.Series(failed[begin:]))["outcome"]
+    return Failing(
+        since_s=(stretch["done_ns"][0] - tables.phase.start_ns) / 1e9,
+        outcome=str(outcomes.mode().sort()[0]),
+        failed=len(outcomes),
+        ended=len(stretch),
+    )
+
+
+def _allowed(config: Config) -> float:
+    """The share of failures beyond which a run is given up."""
+    share = config.load.failed_request_threshold
+    return DEFAULT_FAILED_SHARE if share is None else share
+
+
+def _ended(tables: Tables, stop_ns: int) -> pl.DataFrame:
+    """The requests that ended by themselves until the stop (if none did, until the end), in that order."""
+    ours = pl.col("outcome").is_in([*CENSORED, NOT_SENT])
+    ended = tables.requests.filter(~ours, pl.col("done_ns").is_not_null()).select("outcome", "done_ns")
+    before = ended.filter(pl.col("done_ns") <= stop_ns)
+    return (ended if before.is_empty() else before).sort("done_ns", maintain_order=True)
+
+
+def limits(config: Config) -> dict[str, float | None]:
+    """The limits of a run by their keys in the configuration, defaults filled in; null: there is none."""
+    endpoint, load = config.endpoint, config.load
+    return {
+        "endpoint.connect_timeout_s": endpoint.connect_timeout_s,
+        "endpoint.first_token_timeout_s": endpoint.first_token_timeout_s,
+        "endpoint.idle_timeout_s": endpoint.idle_timeout_s,
+        "endpoint.timeout_s": endpoint.timeout_s,
+        "endpoint.max_response_bytes": endpoint.max_response_bytes,
+        "load.failed_request_threshold": load.failed_request_threshold,
+        "load.grace_s": DEFAULT_GRACE_S if load.grace_s is None else load.grace_s,
+    }
