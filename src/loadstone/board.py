@@ -34,6 +34,7 @@ class Field(IntEnum):
     DECODED = 8
     OK = 9
     FAILED = 10
+    """Failures of the server; neither what we cut off or cancelled ourselves nor our own faults."""
     TOKENS = 11
     """Output tokens of decoded answers."""
 

@@ -6,21 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone.board import BUCKETS, FIELDS, Field, Histogram, bucket
-from loadstone.read.outcome import SUCCESSES
+from loadstone.read.outcome import CENSORED, CLIENT_FAULT, SUCCESSES
+
+NO_FAILURES = CENSORED | {CLIENT_FAULT}
+"""Neither successes nor failures: they say nothing of the server."""
 
 
 def bump(block: memoryview, row: Mapping[str, Any]) -> None:
     """Counts one decoded request; `row` is in the columns of `read.schema.REQUESTS`."""
-    success = row["outcome"] in SUCCESSES
-    block[Field.DECODED] += 1
-    block[Field.OK if success else Field.FAILED] += 1
     tokens = row.get("output_tokens") or 0
+    block[Field.DECODED] += 1
     block[Field.TOKENS] += tokens
-    if not success:
+    if row["outcome"] not in SUCCESSES:
+        block[Field.FAILED] += row["outcome"] not in NO_FAILURES
         return
+    block[Field.OK] += 1
     first, last = row["first_ns"], row["last_ns"]
-    _add(block, Histogram.LATENCY, (last or row["done_ns"]) - row["sent_ns"])
-    if last is not None and tokens > 1:
+    _add(block, Histogram.LATENCY, (last or row["done_ns"]) - (row["sent_ns"] or row["due_ns"]))
+    if last is not None and tokens > 1 and not row["coalesced"]:
         _add(block, Histogram.ITL, (last - first) // (tokens - 1))
 
 
