@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from loadstone.clock import SECOND_NS
 from loadstone.read.segments import Rows
 from loadstone.read.stamps import Offsets, Times
-from loadstone.recording import END, END_FACTS, FIRST_CODE, RESENT, START, Facts, WireEnd
+from loadstone.recording import END, END_FACTS, FIRST_CODE, REDIRECTED, RESENT, START, Facts, WireEnd
 
 UNKNOWN_PHASE = 0xFFFF
 """A START row does not tell the phase; the plan does."""
@@ -54,7 +54,8 @@ def take_ended(rows: Rows, before_ns: int) -> tuple[Rows, Rows]:
 def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
     """The flights that `rows` consist of, in order of their serials; an END row is the last of its flight.
 
-    Flights without one were lost with their worker: they end as the client's fault at their last row.
+    Flights without one were lost with their worker: they end as the client's fault at their last row. Bytes are
+    copied flight by flight, as an answer may have hundreds of megabytes.
     """
     rows = rows[np.argsort(rows["serial"], kind="stable")]
     reads = rows[_counted(rows)]
@@ -64,7 +65,7 @@ def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
     lasts = np.append(firsts[1:], len(rows)) - 1
     starts = np.searchsorted(reads["serial"], serials)
     stops = np.searchsorted(reads["serial"], serials, side="right")
-    pieces = _bytes(reads, reads["code"], data)
+    pieces = _Pieces(reads, data)
     read_ns = np.ascontiguousarray(reads["at_ns"])
     for serial, first, last, start, stop in zip(
         serials.tolist(), firsts.tolist(), lasts.tolist(), starts.tolist(), stops.tolist(), strict=True
@@ -72,32 +73,40 @@ def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
         noted = _end(rows[last], data) if rows["code"][last] == END else _lost(rows[first : last + 1])
         if noted is not None:
             yield Flight(
-                serial, *noted, int(rows["at_ns"][last]), pieces[start:stop],
+                serial, *noted, int(rows["at_ns"][last]), pieces(start, stop),
                 # Stamps mapped with different offsets may differ by a nanosecond the wrong way round.
                 np.maximum.accumulate(arrival_ns[start:stop]), read_ns[start:stop], bool(known[start:stop].all()),
             )  # fmt: skip
 
 
 def _counted(rows: Rows) -> NDArray[np.bool_]:
-    """Which rows are reads that count: those of a first try that died unanswered do not."""
+    """Which rows are reads that count: those of a first try that died unanswered, or of a redirect, do not."""
     counted: NDArray[np.bool_] = rows["code"] < FIRST_CODE
-    resent = np.flatnonzero(rows["code"] == RESENT)
-    starts = np.searchsorted(rows["serial"], rows["serial"][resent])
-    for start, stop in zip(starts.tolist(), resent.tolist(), strict=True):
+    again = np.flatnonzero((rows["code"] == RESENT) | (rows["code"] == REDIRECTED))
+    starts = np.searchsorted(rows["serial"], rows["serial"][again])
+    for start, stop in zip(starts.tolist(), again.tolist(), strict=True):
         counted[start:stop] = False
     return counted
 
 
-def _bytes(rows: Rows, lengths: NDArray[np.unsignedinteger], data: Data) -> list[bytes]:
-    """The bytes of each row."""
-    starts = rows["at"]
-    stops = (starts + lengths).tolist()
-    segments = np.unique(rows["segment"])
-    if len(segments) == 1:
-        source = data[int(segments[0])]
-        return list(map(source.__getitem__, map(slice, starts.tolist(), stops)))  # no bytecode per read
-    places = zip(rows["segment"].tolist(), starts.tolist(), stops, strict=True)
-    return [data[segment][start:stop] for segment, start, stop in places]
+class _Pieces:
+    """The bytes of stretches of rows."""
+
+    def __init__(self, rows: Rows, data: Data) -> None:
+        self._starts: list[int] = rows["at"].tolist()
+        self._stops: list[int] = (rows["at"] + rows["code"]).tolist()
+        segments = np.unique(rows["segment"])
+        self._source = data[int(segments[0])] if len(segments) == 1 else None
+        self._segments: list[int] = [] if self._source is not None else rows["segment"].tolist()
+        self._data = data
+
+    def __call__(self, start: int, stop: int) -> list[bytes]:
+        """Those of the rows from `start` up to `stop`."""
+        starts, stops = self._starts[start:stop], self._stops[start:stop]
+        if self._source is not None:
+            return list(map(self._source.__getitem__, map(slice, starts, stops)))  # no bytecode per read
+        places = zip(self._segments[start:stop], starts, stops, strict=True)
+        return [self._data[segment][at:end] for segment, at, end in places]
 
 
 def _end(row: np.void, data: Data) -> tuple[Facts, str]:
@@ -113,6 +122,21 @@ def _lost(rows: Rows) -> tuple[Facts, str] | None:
     starts = rows[rows["code"] == START]
     if not len(starts):
         return None
-    start = starts[0]
-    request, due_ns, sent_ns = int(start["a"]), int(start["b"]), int(start["at_ns"])
-    return Facts(request, due_ns, sent_ns, 0, 0, 0, 0, WireEnd.CLIENT, 0, 0, 0, UNKNOWN_PHASE, 0, 0), LOST
+    start, resent = starts[0], rows[rows["code"] == RESENT]
+    facts = Facts(
+        request=int(start["a"]),
+        due_ns=int(start["b"]),
+        sent_ns=int((resent[-1] if len(resent) else start)["at_ns"]),
+        written_ns=0,
+        connect_ns=0,
+        connected_ns=0,
+        begun_ns=0,
+        end=WireEnd.CLIENT,
+        status=0,
+        retries=len(resent),
+        redirects=int(np.count_nonzero(rows["code"] == REDIRECTED)),
+        phase=UNKNOWN_PHASE,
+        spare=0,
+        body_bytes=0,
+    )
+    return facts, LOST
