@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from loadstone.read.faults import KINDS, SAMPLE_BYTES, Evidence, Sample, samples, without
+from loadstone.read.faults import KINDS, SAMPLE_BYTES, Evidence, Sample, samples
 
 
 def test_the_index_tells_which_file_shows_what(tmp_path):

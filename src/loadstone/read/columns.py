@@ -25,27 +25,36 @@ from loadstone.recording import WireEnd
 SCALARS = [name for name, dtype in REQUESTS.items() if not isinstance(dtype, pl.List)]
 _NONE: Times = np.empty(0, np.int64)
 _NO_USAGE = Usage()
+MOST_CHOICES = 32_767
+"""What the columns can tell of the numbers of choices, which are the server's own."""
 
 
 class Decoded:
     """One request as a row: `scalars` by column name, and the times of its output events.
 
     `uncounted` is the text whose tokens the server did not count; None when it did, or when there was none.
+    `unchecked` is the text that our tokenizer is to count beside the server; None outside the sample.
     """
 
-    __slots__ = ("arrival_ns", "chunk_tokens", "read_ns", "scalars", "uncounted")
+    __slots__ = ("arrival_ns", "choice", "chunk_tokens", "read_ns", "scalars", "unchecked", "uncounted")
 
     def __init__(
-        self, scalars: dict[str, Any], reply: Reply | None, arrival_ns: Times, read_ns: Times
+        self, scalars: dict[str, Any], reply: Reply | None, arrival_ns: Times, read_ns: Times, check: bool
     ) -> None:
         self.scalars = scalars
         self.arrival_ns = arrival_ns
         self.read_ns = read_ns
-        told = reply.tokens_after if reply is not None and len(arrival_ns) else None
-        self.chunk_tokens = None if told is None else np.diff(np.array(told, np.int32), prepend=np.int32(0))
+        self.chunk_tokens = self.choice = None
+        if reply is not None and len(arrival_ns):
+            self.chunk_tokens = _chunk_tokens(reply)
+            self.choice = _chunk_choice(reply)
         self.uncounted: str | None = None
-        if reply is not None and reply.brought and scalars["output_tokens_source"] is None:
-            self.uncounted = "".join((*reply.reasoning, *reply.text, *reply.tool_calls))
+        self.unchecked: str | None = None
+        if reply is not None and reply.brought:
+            if scalars["output_tokens_source"] is None:
+                self.uncounted = _text(reply)
+            if check and scalars["outcome"] in outcome.SUCCESSES and reply.choices <= 1:
+                self.unchecked = _text(reply)
 
     def estimate(self, tokens: int | None) -> None:
         """Takes the tokenizer's count where the server gave none (None: there is no tokenizer either)."""
@@ -53,47 +62,119 @@ class Decoded:
         if tokens is not None:
             self.scalars["output_tokens"] = tokens
             self.scalars["output_tokens_source"] = "tokenizer"
+        if self.unchecked is not None:
+            self.check(tokens)
+
+    def check(self, tokens: int | None) -> None:
+        """Takes the tokenizer's count beside the server's."""
+        self.unchecked = None
+        self.scalars["checked_output_tokens"] = tokens
+
+    def spoil(self, defect: str) -> None:
+        """Keeps what the worker saw and nothing of what the answer meant, which was no table row."""
+        known = {name: self.scalars.get(name) for name in SEEN}
+        self.scalars = known | {"outcome": outcome.CLIENT_FAULT, "fault": defect}
+        self.arrival_ns = self.read_ns = _NONE
+        self.chunk_tokens = self.choice = self.uncounted = self.unchecked = None
 
 
-def decoded(flight: Flight, answer: Answer, arrived: list[int]) -> Decoded:
-    """The row of one flight. `arrived` counts the bytes of the body after each read."""
+def decoded(flight: Flight, answer: Answer, arrived: list[int], check: bool = False) -> Decoded:
+    """The row of one flight. `arrived` counts the bytes of the body after each read.
+
+    `check`: a whole answer of one choice is to be counted by the tokenizer as well.
+    """
     facts, reply = flight.facts, answer.reply
     name, fault = outcome.decide(WireEnd(facts.end), flight.words, answer)
-    arrival_ns, read_ns, first_answer_ns = _output_times(flight, answer, arrived)
-    there = len(arrival_ns) > 0
-    scalars = {
-        "request": facts.request,
+    output = _output_reads(answer, arrived)
+    arrival_ns, read_ns = flight.arrival_ns[output], flight.read_ns[output]
+    scalars = _seen(flight) | {
         "outcome": name,
         "fault": fault,
         "http_status": answer.status or facts.status or None,
+        "retry_after_s": answer.retry_after_s,
+        "streamed": None if reply is None else answer.streamed,
+        "coalesced": _coalesced(output, arrived) if reply is not None and answer.streamed else None,
+        "compressed": answer.compressed,
+        "unfinished_event": None if reply is None else answer.unfinished_event,
+        "first_ns": int(arrival_ns[0]) if len(output) else None,
+        "first_answer_ns": _first_answer_ns(flight, answer, arrived) if len(output) else None,
+        "last_ns": int(arrival_ns[-1]) if len(output) else None,
+        "first_read_ns": int(read_ns[0]) if len(output) else None,
+        **_content(reply),
+    }
+    return Decoded(scalars, reply, arrival_ns, read_ns, check)
+
+
+def undecodable(flight: Flight, defect: str) -> Decoded:
+    """The row of a flight whose answer we could not decode, for no fault of the server."""
+    scalars = _seen(flight) | {"outcome": outcome.CLIENT_FAULT, "fault": outcome.sentence(defect)}
+    return Decoded(scalars, None, _NONE, _NONE, check=False)
+
+
+def _seen(flight: Flight) -> dict[str, Any]:
+    """What the worker saw of a flight: the part of a row for which its answer need not be understood."""
+    facts = flight.facts
+    return {
+        "request": facts.request,
+        "http_status": facts.status or None,
         "retries": facts.retries,
+        "redirects": facts.redirects,
         "due_ns": facts.due_ns,
         "connect_ns": facts.connect_ns or None,
         "connected_ns": facts.connected_ns or None,
         "sent_ns": facts.sent_ns or None,
         "written_ns": facts.written_ns or None,
-        "first_ns": int(arrival_ns[0]) if there else None,
-        "first_answer_ns": first_answer_ns,
-        "last_ns": int(arrival_ns[-1]) if there else None,
         "done_ns": _done_ns(flight),
-        "first_read_ns": int(read_ns[0]) if there else None,
         "kernel_stamps": flight.kernel_stamps,
         "request_bytes": facts.body_bytes,
         "response_bytes": sum(map(len, flight.reads)),
-        **_content(reply),
     }
-    return Decoded(scalars, reply, arrival_ns, read_ns)
 
 
-def _output_times(flight: Flight, answer: Answer, arrived: list[int]) -> tuple[Times, Times, int | None]:
-    """Arrival and read time of every output event, and the arrival of the first that is not reasoning."""
+SEEN = (
+    "request", "request_id", "worker", "retries", "redirects", "due_ns", "connect_ns", "connected_ns", "sent_ns",
+    "written_ns", "done_ns", "kernel_stamps", "request_bytes", "response_bytes",
+)  # fmt: skip
+"""Columns that hold what the worker saw."""
+
+
+def _output_reads(answer: Answer, arrived: list[int]) -> NDArray[np.intp]:
+    """For every output event the read that completed it; none without a stream."""
     reply = answer.reply
     if reply is None or not reply.output or not answer.streamed:
-        return _NONE, _NONE, None
-    by = np.searchsorted(arrived, np.array(answer.ends, np.int64))
-    output = by[reply.output]
-    first_answer = None if reply.first_answer is None else int(flight.arrival_ns[by[reply.first_answer]])
-    return flight.arrival_ns[output], flight.read_ns[output], first_answer
+        return np.empty(0, np.intp)
+    return np.searchsorted(arrived, np.array(answer.ends, np.int64)[reply.output])
+
+
+def _coalesced(output: NDArray[np.intp], arrived: list[int]) -> bool:
+    """Whether several output events came in one read, which brought the end of the body as well.
+
+    That an HTTP chunk without content follows changes nothing: the answer was held back as a whole.
+    """
+    return len(output) > 1 and bool(output[0] == output[-1]) and arrived[output[0]] == arrived[-1]
+
+
+def _first_answer_ns(flight: Flight, answer: Answer, arrived: list[int]) -> int | None:
+    """The arrival of the first output event that is not reasoning."""
+    if answer.reply is None or answer.reply.first_answer is None:
+        return None
+    return int(flight.arrival_ns[np.searchsorted(arrived, answer.ends[answer.reply.first_answer])])
+
+
+def _chunk_tokens(reply: Reply) -> NDArray[np.int32] | None:
+    if reply.tokens_after is None:
+        return None
+    return np.asarray(np.diff(np.array(reply.tokens_after, np.int32), prepend=np.int32(0)), np.int32)
+
+
+def _chunk_choice(reply: Reply) -> NDArray[np.int16] | None:
+    if reply.choice is None or reply.choices <= 1:
+        return None
+    return np.array([min(max(choice, 0), MOST_CHOICES) for choice in reply.choice], np.int16)
+
+
+def _text(reply: Reply) -> str:
+    return "".join((*reply.reasoning, *reply.text, *reply.tool_calls))
 
 
 def _done_ns(flight: Flight) -> int:
@@ -110,6 +191,7 @@ def _content(reply: Reply | None) -> dict[str, Any]:
     counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or not reply.brought)
     return {
         "finish_reason": outcome.sentence(reply.finish_reason) if reply.finish_reason else None,
+        "choices": min(reply.choices, MOST_CHOICES) or None,
         "input_tokens": usage.prompt_tokens,
         "input_tokens_source": None if usage.prompt_tokens is None else "usage",
         "output_tokens": usage.completion_tokens if counted else None,
@@ -132,7 +214,8 @@ def frame(rows: list[Decoded]) -> pl.DataFrame:
     columns["arrival_ns"] = _lists("arrival_ns", [row.arrival_ns for row in rows])
     columns["read_ns"] = _lists("read_ns", [row.read_ns for row in rows])
     columns["chunk_tokens"] = _lists("chunk_tokens", [row.chunk_tokens for row in rows])
-    return pl.DataFrame(columns)
+    columns["chunk_choice"] = _lists("chunk_choice", [row.choice for row in rows])
+    return pl.DataFrame([columns[name] for name in REQUESTS])
 
 
 def _lists(name: str, arrays: list[Any]) -> pl.Series:
@@ -160,8 +243,12 @@ def _rest(there: list[int], count: int) -> list[int]:
 def write_part(table: pl.DataFrame, path: Path) -> None:
     """Writes one part: whole and synced under its name, or not at all."""
     draft = path.with_suffix(".new")
-    table.write_parquet(draft, compression="zstd", compression_level=1, statistics=False)
-    sync(draft)
+    try:
+        table.write_parquet(draft, compression="zstd", compression_level=1, statistics=False)
+        sync(draft)
+    except BaseException:
+        draft.unlink(missing_ok=True)  # on a full disk its space is needed
+        raise
     draft.replace(path)
     sync(path.parent)
 

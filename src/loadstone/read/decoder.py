@@ -8,31 +8,25 @@ many requests there are.
 from __future__ import annotations
 
 import time
-from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from loadstone import folder as run_folder
-from loadstone import registry
 from loadstone.board import Board
-from loadstone.endpoints import Endpoint
-from loadstone.read import columns, tally
+from loadstone.errors import LoadstoneError
+from loadstone.read import columns, scrub, tally
 from loadstone.read.columns import Decoded
-from loadstone.read.decode import Reader
-from loadstone.read.faults import Evidence, without
-from loadstone.read.flights import Flight, flights, take_ended
+from loadstone.read.counting import Counter
+from loadstone.read.flights import flights, take_ended
+from loadstone.read.hidden import Hidden
+from loadstone.read.interpret import Interpreter
 from loadstone.read.job import Done, Job
 from loadstone.read.segments import ROWS, Rows, Segments
 from loadstone.read.stamps import Offsets
-from loadstone.recording import CLOCK, END, WireEnd
-from loadstone.wire.http1 import frame
-
-if TYPE_CHECKING:
-    from loadstone.tokens import Tokenizer
+from loadstone.recording import CLOCK, END
 
 PART_TOKENS = 128 << 10
 PART_REQUESTS = 5_000
@@ -88,12 +82,11 @@ class Decoder:
         self._parts.mkdir(exist_ok=True)
         recording = folder / run_folder.RECORDING
         self._workers = [_Worker(recording, number, job.keep == "all") for number in job.workers]
-        endpoint: Endpoint = registry.load("endpoints", job.endpoint)  # the contract tests hold it to that
-        self._reader = Reader(endpoint, job.streaming)
-        self._evidence = Evidence(folder / run_folder.FAULTS)
+        self._interpreter = Interpreter(job)
+        self._count_tokens = Counter(job.tokenizer)
+        self._hidden = Hidden(job.secrets)
         self._block = Board(Path(job.board), job.blocks).block(job.block) if job.board else None
         self._known, self._next_part = _earlier_parts(self._parts, job.decoder)
-        self._tokenizer: Tokenizer | None = None
         self._rows: list[Decoded] = []
         self._oldest_ns = 0
         self._row_tokens = 0
@@ -128,49 +121,37 @@ class Decoder:
         if not len(rows):
             return
         data = {number: worker.segments.data(number) for number in np.unique(rows["segment"]).tolist()}
-        fresh = []
-        for flight in flights(rows, worker.offsets, data):
-            worker.unsynced.append(flight.serial)
-            if flight.facts.request not in self._known:
-                fresh.append(self._decode(worker.number, flight))
-        self._count_tokens(fresh)
+        if self._job.keep == "all" and self._hidden:
+            for segment, at, size in scrub.stained(rows, data, self._hidden):
+                worker.segments.overwrite(segment, at, size)
+        worker.unsynced += np.unique(rows["serial"]).tolist()
+        fresh = [
+            self._interpreter(worker.number, flight)
+            for flight in flights(rows, worker.offsets, data)
+            if flight.facts.request not in self._known
+        ]
+        self._estimate(fresh)
         if fresh and not self._rows:
             self._oldest_ns = time.monotonic_ns()
         self._rows += fresh
         for row in fresh:
             self._count(row)
 
-    def _decode(self, worker: int, flight: Flight) -> Decoded:
-        facts = flight.facts
-        row = self._understood(flight)
-        if row.scalars["fault"] is not None and self._job.secrets:
-            flight = flight._replace(reads=without(flight.reads, self._job.secrets))
-            row = self._understood(flight)  # only what failed stores the server's words
-        row.scalars["worker"] = worker
-        row.scalars["request_id"] = f"{self._job.id_prefix}{facts.request}"
-        if row.scalars["fault"] is not None and self._job.keep != "none":
-            self._evidence.keep(
-                row.scalars["outcome"], row.scalars["fault"], row.scalars["request_id"], flight.reads
-            )
-        return row
-
-    def _understood(self, flight: Flight) -> Decoded:
-        response = frame(flight.reads)
-        answer = self._reader(response, complete=flight.facts.end == WireEnd.COMPLETE)
-        return columns.decoded(flight, answer, response.arrived)
-
-    def _count_tokens(self, rows: list[Decoded]) -> None:
-        """Counts with the tokenizer what the server did not count; loads it when first needed."""
-        uncounted = [row for row in rows if row.uncounted is not None]
-        if not uncounted:
-            return
-        if self._tokenizer is None:
-            from loadstone import tokens  # costs time and memory; most servers count themselves
-
-            self._tokenizer = tokens.load(self._job.tokenizer)
-        counts = self._tokenizer.count_many([row.uncounted or "" for row in uncounted])
-        for row, count in zip(uncounted, counts or repeat(None), strict=False):
+    def _estimate(self, rows: list[Decoded]) -> None:
+        """Counts with the tokenizer what the server did not count."""
+        uncounted = [(row, row.uncounted) for row in rows if row.uncounted is not None]
+        for (row, _), count in zip(
+            uncounted, self._count_tokens([text for _, text in uncounted]), strict=True
+        ):
             row.estimate(count)
+
+    def _check(self) -> None:
+        """Counts with the tokenizer, beside the server, the answers of the sample; once a part, being the costlier."""
+        unchecked = [(row, row.unchecked) for row in self._rows if row.unchecked is not None]
+        for (row, _), count in zip(
+            unchecked, self._count_tokens([text for _, text in unchecked]), strict=True
+        ):
+            row.check(count)
 
     def _count(self, row: Decoded) -> None:
         self._row_tokens += len(row.arrival_ns)
@@ -186,8 +167,9 @@ class Decoder:
     def _write(self) -> None:
         """Writes a part, then lets go of the segments that are no longer needed."""
         if self._rows:
+            self._check()
             name = f"d{self._job.decoder}-{self._next_part}.parquet"
-            columns.write_part(columns.frame(self._rows), self._parts / name)
+            columns.write_part(self._table(), self._parts / name)
             self._next_part += 1
             self._rows = []
             self._row_tokens = 0
@@ -195,10 +177,33 @@ class Decoder:
             worker.segments.forget(worker.unsynced)
             worker.unsynced = []
 
+    def _table(self) -> pl.DataFrame:
+        """The rows as a table. One that cannot be a row of it, by a defect of an endpoint, must not cost the others."""
+        try:
+            return columns.frame(self._rows)
+        except Exception:
+            for row in self._rows:
+                self._repair(row)
+            return columns.frame(self._rows)
+
+    def _repair(self, row: Decoded) -> None:
+        try:
+            columns.frame([row])
+        except Exception as error:
+            row.spoil(self._hidden.text(f"its answer could not be stored: {error!r}"))
+            self._interpreter.keep(row, [])
+
 
 def _earlier_parts(parts: Path, decoder: int) -> tuple[frozenset[int], int]:
     """The requests in parts that are there already (after a crash), and the number of the next part."""
     paths = sorted(parts.glob("d*.parquet"))
-    known = [pl.read_parquet(path, columns=["request"], glob=False)["request"].to_list() for path in paths]
     mine = [int(path.stem.partition("-")[2]) for path in paths if path.stem.startswith(f"d{decoder}-")]
-    return frozenset(request for part in known for request in part), max(mine, default=-1) + 1
+    return frozenset(request for path in paths for request in _requests(path)), max(mine, default=-1) + 1
+
+
+def _requests(path: Path) -> list[int]:
+    try:
+        found: list[int] = pl.read_parquet(path, columns=["request"], glob=False)["request"].to_list()
+    except pl.exceptions.PolarsError as error:
+        raise LoadstoneError(f"{path} is damaged: {error}.") from None
+    return found

@@ -1,13 +1,13 @@
 """Evidence: one raw response for every kind of fault, in `faults/`.
 
-Kept are the bytes that the server sent, nothing of the request; a secret that the server echoed is overwritten first
-(`without`). `index.jsonl` tells which file shows which fault. Bounded: `KINDS` files a decoder, `SAMPLE_BYTES` each.
+Kept is the beginning of what the server sent, nothing of the request. `index.jsonl` tells which file shows which fault;
+a fault to which no byte came has its line there all the same. Bounded: `KINDS` lines a decoder, `SAMPLE_BYTES`
+a file. Names of files are made of our own words alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,19 +17,6 @@ from loadstone.read.outcome import kind
 KINDS = 50
 SAMPLE_BYTES = 64 << 10
 INDEX = "index.jsonl"
-LEAST_SECRET = 6
-"""Shorter ones keep nobody out, and are found in words that mean something else."""
-
-
-def without(reads: Sequence[bytes], secrets: Sequence[str]) -> list[bytes]:
-    """The same reads, as long as before, with every one of `secrets` in them overwritten by stars."""
-    raw = b"".join(reads)
-    for secret in secrets:
-        hidden = secret.encode("utf-8", "replace")
-        if len(hidden) >= LEAST_SECRET:
-            raw = raw.replace(hidden, b"*" * len(hidden))
-    ends = [0, *accumulate(map(len, reads))]
-    return [raw[start:end] for start, end in pairwise(ends)]
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,31 +25,38 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     kind: str
     fault: str
-    file: str
-    request_id: str
+    file: str | None
+    """None: no byte of an answer came."""
+    request_id: str | None
+    """None: the request was never sent."""
 
 
 class Evidence:
-    """The samples of one decoder."""
+    """The samples of one decoder, beside those that are there already."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kinds: set[tuple[str, str]] = set()
+        self._kinds = {(sample.outcome, sample.kind) for sample in samples(folder)}
+        self._left = KINDS
 
-    def keep(self, outcome: str, fault: str, request_id: str, reads: list[bytes]) -> None:
-        """Stores the response as a sample of its fault, if it is the first of its kind and there is one."""
-        what = (outcome, kind(fault))
-        if not reads or what in self._kinds or len(self._kinds) >= KINDS:
-            return
-        self._kinds.add(what)
-        file = self._store(outcome, b"".join(reads)[:SAMPLE_BYTES])
-        sample = Sample(outcome=outcome, kind=what[1], fault=fault, file=file, request_id=request_id)
-        with (self._folder / INDEX).open("ab", buffering=0) as index:
-            index.write(msgspec.json.encode(sample) + b"\n")
+    def wants(self, outcome: str, fault: str) -> bool:
+        """Whether a fault is the first of its kind, and there is room for it."""
+        return self._left > 0 and (outcome, kind(fault)) not in self._kinds
+
+    def keep(self, outcome: str, fault: str, request_id: str | None, raw: bytes) -> None:
+        """Stores the response as the sample of its fault. A disk that is full costs the sample, and nothing else."""
+        what = kind(fault)
+        self._kinds.add((outcome, what))
+        self._left -= 1
+        with suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            file = self._store(outcome, raw[:SAMPLE_BYTES]) if raw else None
+            sample = Sample(outcome=outcome, kind=what, fault=fault, file=file, request_id=request_id)
+            with (self._folder / INDEX).open("ab", buffering=0) as index:
+                index.write(msgspec.json.encode(sample) + b"\n")
 
     def _store(self, outcome: str, raw: bytes) -> str:
         """Writes under the next free name; other decoders may be doing the same."""
-        self._folder.mkdir(exist_ok=True)
         number = 1
         while True:
             name = f"{outcome}-{number}.http"
@@ -75,7 +69,11 @@ class Evidence:
 
 
 def samples(folder: Path) -> list[Sample]:
-    """What the index of `folder` lists; nothing when no fault was kept."""
+    """What the index of `folder` lists; nothing when no fault was kept. A line that is torn is none."""
     index = folder / INDEX
-    lines = index.read_bytes() if index.exists() else b""
-    return msgspec.json.Decoder(Sample).decode_lines(lines)
+    decode = msgspec.json.Decoder(Sample).decode
+    found = []
+    for line in index.read_bytes().splitlines() if index.exists() else []:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            found.append(decode(line))
+    return found

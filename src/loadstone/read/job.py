@@ -22,8 +22,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     keep: str
     """`output.keep` of the configuration."""
     id_prefix: str
-    secrets: list[str] = []
-    """What a server may have sent back that no file may hold."""
+    check_tokens: str = "none"
+    """`output.check_tokens` of the configuration."""
+    max_response_bytes: int = 256 << 20
+    """A body that is larger once it is unpacked is not unpacked further."""
+    secrets: list[str] | None = []
+    """What a server may have sent back that no file may hold; None when nobody knows it any more."""
     board: str | None = None
     """The board's file; None when nobody watches."""
     blocks: int = 0
