@@ -6,6 +6,7 @@ from pathlib import Path
 
 from loadstone.config import docs as config
 from loadstone.metrics import _docs as metrics
+from loadstone.sim.faults import listing as faults
 
 HERE = Path(__file__).parent
 
@@ -13,6 +14,7 @@ PAGES = {
     "configuration.md": config.table,
     "config.schema.json": config.schema,
     "metrics.md": metrics.markdown,
+    "faults.md": faults.markdown,
 }
 
 if __name__ == "__main__":

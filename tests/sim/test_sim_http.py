@@ -17,6 +17,7 @@ def test_a_request_is_the_same_at_every_split() -> None:
             {"host": "h", "x-request-id": "A\u00c3\u00a9", "content-length": "4"},
             b"body",
             True,
+            "y=1",
         )
     ]
     for at in range(1, len(POST)):

@@ -23,13 +23,14 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Request(NamedTuple):
-    """One whole request. Header names are lower case; `path` is without its query."""
+    """One whole request. Header names are lower case; `path` is without its query, which is `query`."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
     keep_alive: bool
+    query: str = ""
 
 
 class Refused(Exception):
@@ -84,10 +85,10 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         """The request is whole."""
-        path = self._url.partition(b"?")[0].decode("latin-1")
+        path, _, query = self._url.decode("latin-1").partition("?")
         method = self._parser.get_method().decode("ascii")
         keep_alive = self._parser.should_keep_alive()
-        self._done.append(Request(method, path, self._headers, b"".join(self._body), keep_alive))
+        self._done.append(Request(method, path, self._headers, b"".join(self._body), keep_alive, query))
 
 
 def response(status: int, body: bytes, *, keep_alive: bool = True) -> bytes:

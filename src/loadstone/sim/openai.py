@@ -105,6 +105,8 @@ class Asked(NamedTuple):
     """How many of the output tokens, from the first on, are reasoning."""
     finish: Finish
     start_word: int
+    limit_tokens: int
+    """The longest answer asked for."""
 
 
 def chat(body: bytes, options: SimOptions) -> Asked:
@@ -174,6 +176,7 @@ def _asked(call: _Call, options: SimOptions, prompt: bytes, prompt_tokens: int, 
         reasoning_tokens=_reasoning_tokens(options, output_tokens) if chat else 0,
         finish="length" if output_tokens == limit else "stop",
         start_word=draw % len(WORDS),
+        limit_tokens=limit,
     )
 
 
@@ -203,7 +206,8 @@ class Answer:
         self._asked = asked
         kind = ("chat.completion" if asked.chat else "text_completion", ".chunk" if asked.chat else "")
         self._facts = {"id": answer_id, "object": kind[0], "created": created, "model": model}
-        self._event = {**self._facts, "object": "".join(kind)}
+        self.facts = {**self._facts, "object": "".join(kind)}
+        """The fields that every event of the stream has."""
         self._thought, self._thought_end = self._around("reasoning_content")
         self._speech, self._speech_end = self._around("content")
 
@@ -218,7 +222,7 @@ class Answer:
         thinks = index < asked.reasoning_tokens
         data = self._thought + word + self._thought_end if thinks else self._speech + word + self._speech_end
         if asked.usage_in_chunks:
-            return b'%b,"usage":%b}\n\n' % (data, msgspec.json.encode(self._usage(index + 1)))
+            return b'%b,"usage":%b}\n\n' % (data, msgspec.json.encode(self.usage(index + 1)))
         return data + b"}\n\n"
 
     def closing(self) -> bytes:
@@ -226,7 +230,7 @@ class Answer:
         asked = self._asked
         last = self._choice({"delta": {}} if asked.chat else {"text": ""}, asked.finish)
         if asked.usage_at_end:
-            last += _event({**self._event, "choices": [], "usage": self._usage(asked.output_tokens)})
+            last += _event({**self.facts, "choices": [], "usage": self.usage(asked.output_tokens)})
         return last + DONE
 
     def whole(self) -> bytes:
@@ -242,7 +246,7 @@ class Answer:
             content = {"message": message}
         choice = {"index": 0, **content, "logprobs": None, "finish_reason": asked.finish}
         return msgspec.json.encode(
-            {**self._facts, "choices": [choice], "usage": self._usage(asked.output_tokens)}
+            {**self._facts, "choices": [choice], "usage": self.usage(asked.output_tokens)}
         )
 
     def _around(self, field: str) -> tuple[bytes, bytes]:
@@ -252,10 +256,15 @@ class Answer:
         return before, after.removesuffix(b"}\n\n")
 
     def _choice(self, content: dict[str, Any], finish: Finish | None = None) -> bytes:
-        choice = {"index": 0, **content, "logprobs": None, "finish_reason": finish}
-        return _event({**self._event, "choices": [choice]})
+        return _event(self.event(content, finish))
 
-    def _usage(self, tokens: int) -> dict[str, Any]:
+    def event(self, content: dict[str, Any], finish: str | None = None, index: int = 0) -> dict[str, Any]:
+        """An event of the stream with one choice: its content and why it ended, if it did."""
+        choice = {"index": index, **content, "logprobs": None, "finish_reason": finish}
+        return {**self.facts, "choices": [choice]}
+
+    def usage(self, tokens: int) -> dict[str, Any]:
+        """The usage when so many tokens are out."""
         asked = self._asked
         usage: dict[str, Any] = {
             "prompt_tokens": asked.prompt_tokens,
