@@ -116,7 +116,7 @@ def test_settings_that_fit_together_pass_unchanged(config):
         (EndpointConfig(headers=("nocolon",)), "endpoint.headers"),
         (EndpointConfig(headers=("X-Request-ID: 1",)), "set by loadstone itself"),
         (EndpointConfig(headers=("authorization: Bearer x",), api_key="k"), "Authorization"),
-        (EndpointConfig(api_key="a\r\nb"), "endpoint.api_key: holds"),
+        (EndpointConfig(api_key="a\r\nb"), "endpoint.api_key: the key holds"),
         (EndpointConfig(extra_inputs={"stream": True}), "use --streaming"),
         (EndpointConfig(extra_inputs={"model": "m"}), "use --model"),
         (EndpointConfig(extra_inputs={"messages": []}), "the prompts are made by loadstone"),

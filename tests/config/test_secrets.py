@@ -28,7 +28,7 @@ SECRET = Config(
     endpoint=EndpointConfig(
         url="https://h:1/v1?api-key=URLSECRET&version=2",
         api_key="KEYSECRET",
-        headers=("Cookie: COOKIESECRET", "X-Api-Key:HEADERSECRET", "X-Trace: kept"),
+        headers=("Cookie: COOKIESECRET", "X-Api-Key:HEADERSECRET", "User-Agent: kept"),
     )
 )
 
@@ -36,7 +36,7 @@ SECRET = Config(
 def test_secrets_are_masked_in_the_tree():
     endpoint = masked(SECRET)["endpoint"]
     assert endpoint["api_key"] == "***"
-    assert endpoint["headers"] == ["Cookie: ***", "X-Api-Key: ***", "X-Trace: kept"]
+    assert endpoint["headers"] == ["Cookie: ***", "X-Api-Key: ***", "User-Agent: kept"]
     assert endpoint["url"] == "https://h:1/v1?api-key=***&version=2"
 
 

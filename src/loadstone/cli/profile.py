@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,9 @@ def profile(
     if verbose:
         asked.setdefault("output.log_level", ["debug"])
     settings = config.load(file, asked, sets)
+    os.environ.pop(
+        config.KEY_VARIABLE, None
+    )  # the environment of every process that is started can be read by others
     from loadstone.run import run  # the whole instrument; not needed to find a mistake in the flags
 
     return run(settings, config.masked_command(["loadstone", *words], settings))

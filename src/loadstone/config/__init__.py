@@ -1,13 +1,13 @@
 """The configuration of a run: `load` makes it from file and flags, `Config` is what everything else reads.
 
 `tree` states all keys and `options` describes them; `files`, `convert` and `layers` read them, `check` holds them
-together, `secrets` lets them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
+together, `pem` tries the TLS files, `secrets` and `spellings` let them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
 """
 
 from loadstone.config.check import ENGINE, check, check_goodput
 from loadstone.config.layers import KEY_VARIABLE, from_flags, load
 from loadstone.config.options import Option, leaves, options
-from loadstone.config.secrets import MASK, dump_toml, masked, masked_command, secrets
+from loadstone.config.secrets import MASK, dump_toml, hide, hide_all, masked, masked_command, secrets
 from loadstone.config.tree import (
     AtLeastOne,
     Config,
@@ -46,6 +46,8 @@ __all__ = [
     "check_goodput",
     "dump_toml",
     "from_flags",
+    "hide",
+    "hide_all",
     "leaves",
     "load",
     "masked",

@@ -12,11 +12,13 @@ from typing import Any
 
 from loadstone import registry
 from loadstone.config.options import by_path
+from loadstone.config.pem import check_pem
+from loadstone.config.secrets import masked
 from loadstone.config.tree import Config
 from loadstone.errors import UsageError, did_you_mean
-from loadstone.wire import url
+from loadstone.wire import proxy, url
 from loadstone.wire.request import parse_header
-from loadstone.wire.url import is_path
+from loadstone.wire.url import ascii_host, is_path
 
 ENGINE = "sim:"
 """The address that means: start the built-in engine."""
@@ -25,7 +27,7 @@ _OURS = {"model": "--model", "stream": "--streaming", "messages": None, "prompt"
 
 
 def check(config: Config) -> Config:
-    """The same configuration, when its parts fit together.
+    """The same configuration, when its parts fit together and the files it names can be used.
 
     Raises `UsageError` with the first contradiction found.
     """
@@ -33,6 +35,7 @@ def check(config: Config) -> Config:
     for path, why in _idle(config, endpoint):
         raise UsageError(f"{path} = {_shown(config, path)}: {why}")
     _check_request(config)
+    _check_way(config)
     return config
 
 
@@ -46,7 +49,8 @@ def check_goodput(config: Config, metrics: Collection[str]) -> None:
 
 def _idle(config: Config, endpoint: ModuleType) -> Iterator[tuple[str, str]]:
     """Settings without effect: the path of each, and why."""
-    rules = [*_idle_endpoint(config, endpoint), *_idle_input(config, endpoint), *_idle_load(config)]
+    rules = [*_idle_endpoint(config, endpoint), *_idle_way(config)]
+    rules += [*_idle_input(config, endpoint), *_idle_load(config)]
     rules.append(("output.force", config.output.folder is None, "has no effect without --artifact-dir."))
     for path, idle, why in rules:
         if idle and _value(config, path) != by_path()[path].default:
@@ -69,14 +73,36 @@ def _idle_endpoint(config: Config, endpoint: ModuleType) -> list[Rule]:
             f"is never reached before endpoint.timeout_s = {here.timeout_s:g}; make it shorter.",
         ),
         (
+            "endpoint.idle_timeout_s",
+            here.idle_timeout_s >= here.timeout_s,
+            f"is never reached before endpoint.timeout_s = {here.timeout_s:g}; make it shorter.",
+        ),
+        (
             "endpoint.legacy_max_tokens",
             kind != "chat",
             f"endpoint {kind} sends max_tokens anyway; it is for --endpoint-type chat.",
         ),
+    ]
+
+
+def _idle_way(config: Config) -> list[Rule]:
+    """How the server is reached: TLS and proxy."""
+    here = config.endpoint
+    plain = not here.url.strip().lower().startswith("https:")
+    untold = "has no effect without TLS; give --url https://... or leave it out."
+    in_tls = ("insecure", "ca", "client_certificate", "client_key", "server_name")
+    return [
+        *((f"endpoint.{name}", plain, untold) for name in in_tls),
+        ("endpoint.ca", here.insecure, "has no effect with --insecure, which accepts any certificate."),
         (
-            "endpoint.insecure",
-            not here.url.lower().startswith("https:"),
-            "has no effect without TLS; give --url https://... or leave it out.",
+            "endpoint.client_key",
+            here.client_certificate is None,
+            "has no effect without --client-certificate.",
+        ),
+        (
+            "endpoint.proxy",
+            here.url.startswith(ENGINE),
+            "has no effect on the built-in engine; leave it out.",
         ),
     ]
 
@@ -135,10 +161,30 @@ def _check_request(config: Config) -> None:
     if here.api_key is not None and "authorization" in names:
         raise UsageError("endpoint.headers: Authorization is set by the API key too; give one of them.")
     if here.api_key is not None and not _sendable(here.api_key):
-        raise UsageError("endpoint.api_key: holds a space, a line break or another sign that no key has.")
+        where = "api_key_file" if here.api_key_file else "api_key"
+        raise UsageError(
+            f"endpoint.{where}: the key holds a space, a line break or another sign that no key has."
+        )
     for name in here.extra_inputs.keys() & _OURS.keys():
         advice = f"use {_OURS[name]}." if _OURS[name] else "the prompts are made by loadstone."
         raise UsageError(f"endpoint.extra_inputs.{name}: is not an extra field; {advice}")
+
+
+def _check_way(config: Config) -> None:
+    """Proxy, name and files for TLS can be used."""
+    here = config.endpoint
+    if here.proxy is not None:
+        proxy.parse(here.proxy)
+    if here.server_name is not None:
+        try:
+            name = ascii_host(here.server_name)
+        except ValueError:
+            name = ""
+        if not name or name.startswith("."):
+            raise UsageError(
+                f"endpoint.server_name = {here.server_name[:40]!r}: is no name of a host; leave scheme and port out."
+            )
+    check_pem(here)
 
 
 def _sendable(key: str) -> bool:
@@ -151,7 +197,8 @@ def _value(config: Config, path: str) -> Any:
 
 
 def _shown(config: Config, path: str) -> str:
-    value = _value(config, path)
+    section, _, name = path.partition(".")
+    value = masked(config)[section][name]
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -9,6 +9,7 @@ import msgspec
 
 from loadstone.config import values
 from loadstone.config.options import Option
+from loadstone.config.secrets import MASK, masked_fields, named_like_secret
 from loadstone.errors import UsageError, did_you_mean
 
 _SHOWN = 200
@@ -39,7 +40,9 @@ def read(option: Option, texts: Sequence[str]) -> Any:
     try:
         return option.read(texts) if option.read else list(texts)
     except ValueError as error:
-        raise UsageError(f"{option.path} = {_short(' '.join(texts))}: {error}") from None
+        given = " ".join(texts)
+        shown = MASK if named_like_secret(given) else _short(given)
+        raise UsageError(f"{option.path} = {shown}: {error}") from None
 
 
 def converted(option: Option, value: Any) -> Any:
@@ -76,6 +79,7 @@ def _short(value: Any) -> str:
 
 def _refused(option: Option, value: Any) -> UsageError:
     """The sentence about a value of the wrong type or out of range."""
-    shown = "" if option.secret else f" = {_short(value)}"
+    told = masked_fields(value) if isinstance(value, dict) else value
+    shown = "" if option.secret else f" = {_short(told)}"
     advice = did_you_mean(str(value), option.choices) or option.hint
     return UsageError(f"{option.path}{shown}: must be {option.expects}. {advice}".rstrip())

@@ -1,14 +1,41 @@
-"""A config file's text as a nested document. Knows formats, no keys."""
+"""Files that a user names: their bytes, if they are files and not too large; a config file's nested document.
+
+Knows formats, no keys. What is no file (a pipe, a device) is refused and not waited for.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from loadstone.errors import UsageError
 
+MOST_BYTES = 256 << 10
+"""Of a config file: more than any needs, and little enough for parsers that take their time."""
 _TOO_DEEP = "is nested too deeply; no key needs that."
+_LONG_KEY = re.compile(r"""(?<![\w"'.-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){65}""")
+"""A dotted key so long that reading it takes the square of its length."""
+
+
+def content(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """What a regular file holds. Raises `UsageError`."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as opened:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+                raise UsageError(f"{file}: is {kind}; give a file.")
+            found = opened.read(most_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}.") from None
+    if len(found) > most_bytes:
+        raise UsageError(f"{file}: is larger than {most_bytes >> 10} KiB; is it the right file?")
+    return found
 
 
 def document(file: Path) -> dict[Any, Any]:
@@ -27,16 +54,17 @@ def document(file: Path) -> dict[Any, Any]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}.") from None
+        return content(file).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise UsageError(f"{file}: is not UTF-8 text; save it as such.") from None
 
 
 def _toml(file: Path) -> Any:
+    text = _text(file)
+    if _LONG_KEY.search(text):
+        raise UsageError(f"{file}: {_TOO_DEEP}")
     try:
-        return tomllib.loads(_text(file))
+        return tomllib.loads(text)
     except ValueError as error:  # a number with thousands of digits raises no TOMLDecodeError
         raise UsageError(f"{file}: not valid TOML: {error}.") from None
     except RecursionError:
@@ -70,8 +98,10 @@ def _yaml(file: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise UsageError(f"{file}: not valid YAML: {error.problem}{_where(mark)}.") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except yaml.YAMLError as error:
         raise UsageError(f"{file}: not valid YAML: {error}.") from None
+    except ValueError:  # its words show the value, which may be a key
+        raise UsageError(f"{file}: not valid YAML: a value is not of its form.") from None
     except RecursionError:
         raise UsageError(f"{file}: {_TOO_DEEP}") from None
     return {} if found is None else found

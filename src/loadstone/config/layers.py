@@ -8,6 +8,7 @@ fault is a `UsageError` that names the key, what it must be, and what to do.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,13 +17,14 @@ import msgspec
 
 from loadstone.config.check import check
 from loadstone.config.convert import converted, from_texts, read, spelt
-from loadstone.config.files import document
+from loadstone.config.files import content, document
 from loadstone.config.options import Option, by_path, nearest
-from loadstone.config.secrets import MASK
+from loadstone.config.secrets import MASK, secret_fields
 from loadstone.config.tree import Config
 from loadstone.errors import UsageError
 
 Layer = dict[str, Any]
+_NAME = re.compile(r"[\w.-]{0,80}")
 T = TypeVar("T", bound=msgspec.Struct)
 
 KEY_VARIABLE = "LOADSTONE_API_KEY"
@@ -37,22 +39,67 @@ def load(
     """The configuration that a command line means.
 
     `flags` has, by path, the texts given for each flag (a bool for a switch); `sets` are `a.b=value`.
-    The key in `LOADSTONE_API_KEY` goes over the file's and under the flag's. Raises `UsageError`.
+    The key in `LOADSTONE_API_KEY` goes over the file's and under the flag's; one that `api_key_file` holds is
+    `api_key` from here on. Raises `UsageError`.
     """
     given = _together(_from_flags(flags or {}), _from_sets(sets))
     stored = _flat(document(file), f"{file}: ") if file else {}
     merged: Layer = {}
     for layer in (stored, _from_environment(environ), given):
+        if keys := _one_key(layer):
+            merged = {path: value for path, value in merged.items() if path not in keys}
         for path, value in layer.items():
             merged[path] = _over(merged.get(path), value)
     _refuse_masks(merged)
-    return check(_config(merged))
+    return check(_with_files(_config(merged)))
+
+
+def _one_key(layer: Layer) -> set[str]:
+    """Both ways to give the key, when a layer has one: it goes over the other way of the layers below."""
+    ways = {"endpoint.api_key", "endpoint.api_key_file"}
+    if ways <= layer.keys():
+        raise UsageError("endpoint.api_key_file: the key is given by endpoint.api_key too; give it once.")
+    return ways if ways & layer.keys() else set()
+
+
+def _with_files(config: Config) -> Config:
+    """The configuration with the key that a file holds, and `~` in names of files written out."""
+    here = config.endpoint
+    names = ("api_key_file", "ca", "client_certificate", "client_key")
+    given = {name: _at_home(name, file) for name in names if (file := getattr(here, name)) is not None}
+    if "api_key_file" in given:
+        given["api_key"] = _key_in(given["api_key_file"])
+    return (
+        msgspec.structs.replace(config, endpoint=msgspec.structs.replace(here, **given)) if given else config
+    )
+
+
+def _at_home(name: str, file: str) -> str:
+    try:
+        return str(Path(file).expanduser())
+    except RuntimeError:
+        raise UsageError(f"endpoint.{name} = {file!r}: there is no such user; write the path out.") from None
+
+
+def _key_in(file: str) -> str:
+    try:
+        key = content(Path(file)).decode("ascii").strip()
+    except UsageError as error:
+        raise UsageError(f"endpoint.api_key_file: {error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"endpoint.api_key_file: {file}: holds no key, which is ASCII.") from None
+    if not key:
+        raise UsageError(f"endpoint.api_key_file: {file}: is empty.")
+    return key
 
 
 def _refuse_masks(merged: Layer) -> None:
     """A file or command that loadstone wrote has `***` where secrets were; they must not be sent."""
-    for path in ("endpoint.api_key", "endpoint.headers", "endpoint.url"):
-        if MASK in str(merged.get(path)):
+    paths = ("endpoint.api_key", "endpoint.headers", "endpoint.url", "endpoint.proxy")
+    texts = [(path, str(merged.get(path))) for path in paths]
+    texts += [("endpoint.extra_inputs", text) for text in secret_fields(merged.get("endpoint.extra_inputs"))]
+    for path, text in texts:
+        if MASK in text:
             raise UsageError(
                 f"{path}: holds {MASK}, where loadstone left out a secret; put it in again "
                 f"(an API key best as {KEY_VARIABLE})."
@@ -85,9 +132,15 @@ def _from_sets(sets: Sequence[str]) -> Layer:
     for text in sets:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"--set {key}: must be KEY=VALUE, such as load.concurrency=8.")
+            raise UsageError(f"--set {_name(key)}: must be KEY=VALUE, such as load.concurrency=8.")
         layer = _together(layer, _flat(_nested(key.strip(), value), "--set "))
     return layer
+
+
+def _name(text: str) -> str:
+    """What a text begins with that may be a key's name; a secret may follow."""
+    found = _NAME.match(text)
+    return found[0] if found else ""
 
 
 def _nested(key: str, text: str) -> dict[str, Any]:
@@ -124,7 +177,7 @@ def _unknown(path: str, where: str) -> str:
         return f"{where}{path}: is a section; it must hold keys, not one value."
     near = nearest(path)
     advice = f"Did you mean {near}?" if near else "docs/configuration.md lists all keys."
-    return f"{where}{path}: there is no such key. {advice}"
+    return f"{where}{_name(path)}: there is no such key. {advice}"
 
 
 def from_flags(struct: type[T], known: Sequence[Option], flags: Mapping[str, Any]) -> T:

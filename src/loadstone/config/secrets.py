@@ -1,33 +1,60 @@
 """The configuration as it may be shown and stored: without its secrets.
 
-One rule: what leaves the process (report, config.toml, command line, log) comes through here.
+One rule: what leaves the process (report, config.toml, command line, log) comes through here. What is a secret is
+told by its name; where that says nothing, rather one too many.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
+from loadstone.config.spellings import spellings
 from loadstone.config.tree import Config, EndpointConfig
+from loadstone.errors import UsageError
+from loadstone.wire import proxy
+from loadstone.wire.url import USERINFO
 
 MASK = "***"
+LEAST = 6
+"""Characters of a secret that is sought inside other text; shorter ones are found in words that mean something else,
+so they are replaced only where they stand alone."""
 
-_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|passw|credential|signature", re.IGNORECASE)
-"""Names of headers and query parameters whose values are masked: rather one too many."""
+_SECRET_NAME = re.compile(
+    r"auth|key|token|secret|cookie|pass|pwd|cred|signature|session|jwt|bearer|(^|[^a-z])sig([^a-z]|$)",
+    re.IGNORECASE,
+)
+"""Names of query parameters whose values are masked, and of headers whose values are sought in what servers say."""
+_HARMLESS = re.compile(
+    r"accept(-charset|-encoding|-language)?|anthropic-(beta|version)|cache-control|content-(language|type)|date"
+    r"|openai-beta|origin|pragma|priority|user-agent",
+    re.IGNORECASE,
+)
+"""Headers that are shown; the value of any other may be a secret."""
+_SECRET_FIELD = re.compile(
+    r"(key|secret|token|password|passwd|pwd|passphrase|credentials?|authorization|cookie|jwt|bearer|signature)$"
+    r"|^auth$",
+    re.IGNORECASE,
+)
+"""Names of request fields whose texts are secrets; `max_tokens` and its like are none."""
 _QUERY = re.compile(r"(?<=[?&])([^=&]+)=([^&#]+)")
+_WORD = re.compile(r"[^\s;,=]+")
 
 
 def masked(config: Config) -> dict[str, Any]:
-    """The tree as plain values, every secret replaced by `***`."""
+    """The tree as plain values, every secret replaced by `***`. A key that a file holds is that file's name only."""
     tree: dict[str, Any] = msgspec.to_builtins(config)
-    endpoint = tree["endpoint"]
-    endpoint["url"] = _masked_url(config.endpoint.url)
-    endpoint["api_key"] = MASK if config.endpoint.api_key else None
-    endpoint["headers"] = [_masked_header(header) for header in config.endpoint.headers]
+    here, endpoint = config.endpoint, tree["endpoint"]
+    endpoint["url"] = masked_url(here.url)
+    endpoint["proxy"] = masked_url(here.proxy) if here.proxy else None
+    endpoint["api_key"] = MASK if here.api_key and not here.api_key_file else None
+    endpoint["headers"] = [_masked_header(header) for header in here.headers]
+    endpoint["extra_inputs"] = masked_fields(here.extra_inputs)
     return tree
 
 
@@ -48,41 +75,153 @@ def dump_toml(config: Config) -> str:
 
 def masked_command(arguments: Sequence[str], config: Config) -> str:
     """The command line to copy: quoted for a shell, every secret of `config` replaced by `***`."""
-    hidden = secrets(config.endpoint)
-    return shlex.join(_without(argument, hidden) for argument in arguments)
+    here, tree = config.endpoint, masked(config)["endpoint"]
+    shown = {
+        header: kept for header, kept in zip(here.headers, tree["headers"], strict=True) if header != kept
+    }
+    shown |= {
+        text: kept
+        for text, kept in ((here.url, tree["url"]), (here.proxy, tree["proxy"]))
+        if text and text != kept
+    }
+    hidden = secrets(here)
+    return shlex.join(hide(_replaced(argument, shown), hidden) for argument in arguments)
+
+
+def _replaced(argument: str, shown: Mapping[str, str]) -> str:
+    for text, kept in shown.items():
+        for before, after in ((text, kept), (_in_json(text), _in_json(kept))):
+            argument = argument.replace(before, after)
+    return argument
+
+
+def _in_json(text: str) -> str:
+    return msgspec.json.encode(text).decode()[1:-1]
 
 
 def secrets(endpoint: EndpointConfig) -> list[str]:
     """Every secret of a request, in every spelling; what holds another comes before it."""
-    return sorted(set(_secrets(endpoint)), key=len, reverse=True)
+    found = {spelt for secret in _secrets(endpoint) if secret for spelt in spellings(secret)}
+    return sorted(found, key=lambda secret: (-len(secret), secret))
 
 
-def _without(text: str, hidden: Sequence[str]) -> str:
+def hide(text: str, hidden: Sequence[str]) -> str:
+    """`text` with every one of the `hidden` replaced by `***`."""
     for secret in hidden:
-        text = text.replace(secret, MASK)
+        if secret not in text:
+            continue
+        if len(secret) >= LEAST:
+            text = text.replace(secret, MASK)
+        else:
+            text = re.sub(rf"(?<![\w-]){re.escape(secret)}(?![\w-])", MASK, text)
     return text
 
 
+def hide_all(value: Any, hidden: Sequence[str]) -> Any:
+    """A document, such as a server's description of itself, without the `hidden` and what is a secret by its name."""
+    if isinstance(value, dict):
+        return {
+            hide(str(name), hidden): hide_all(item, hidden) for name, item in masked_fields(value).items()
+        }
+    if isinstance(value, list):
+        return [hide_all(item, hidden) for item in value]
+    return hide(value, hidden) if isinstance(value, str) else value
+
+
+def masked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Request fields, at every level, without the texts of those that are named like a secret."""
+    return {name: _masked_field(value, bool(_SECRET_FIELD.search(name))) for name, value in fields.items()}
+
+
+def _masked_field(value: Any, secret: bool) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _masked_field(item, secret or bool(_SECRET_FIELD.search(name)))
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_masked_field(item, secret) for item in value]
+    return MASK if secret and isinstance(value, str) else value
+
+
+def named_like_secret(text: str) -> bool:
+    """Whether some word of a text that was not understood names a secret, whose value may stand beside it."""
+    return any(_SECRET_FIELD.search(word) for word in re.findall(r"[\w-]+", text))
+
+
+def masked_url(url: str) -> str:
+    """An address without user, password and what its query holds under the name of a secret."""
+    bare = USERINFO.sub(rf"\1{MASK}@", url)
+    return _QUERY.sub(
+        lambda pair: f"{pair[1]}={MASK if _SECRET_NAME.search(unquote(pair[1])) else pair[2]}", bare
+    )
+
+
 def _secrets(endpoint: EndpointConfig) -> Iterator[str]:
-    """Every secret, as it is and as JSON spells it (`--set endpoint.api_key="..."`)."""
-    headers = (header.partition(":") for header in endpoint.headers)
-    found = [value.strip() for name, _, value in headers if _SECRET_NAME.search(name)]
-    found += [value for name, value in _QUERY.findall(endpoint.url) if _SECRET_NAME.search(name)]
-    for secret in filter(None, [endpoint.api_key, *found]):
-        yield secret
-        yield msgspec.json.encode(secret).decode()[1:-1]
+    """Every secret as it is sent, and the parts of it that are one by themselves."""
+    yield endpoint.api_key or ""
+    for header in endpoint.headers:
+        name, _, value = (part.strip() for part in header.partition(":"))
+        yield from _of_header(name, value)
+    for name, value in _QUERY.findall(endpoint.url):
+        if _SECRET_NAME.search(unquote(name)):
+            yield from (value, unquote(value))
+    yield from secret_fields(endpoint.extra_inputs)
+    if endpoint.proxy:
+        yield from _of_proxy(endpoint.proxy)
+
+
+def _of_header(name: str, value: str) -> Iterator[str]:
+    """The value of a header that is named like a secret, and the words of it (`Bearer KEY`, `session=ID`); of one
+    whose name says nothing, what looks like a secret.
+    """
+    if _SECRET_NAME.search(name):
+        yield value
+    elif _HARMLESS.fullmatch(name):
+        return
+    elif _telling(value):
+        yield value
+    yield from filter(_telling, _WORD.findall(value))
+
+
+def _telling(text: str) -> bool:
+    """Whether a text means nothing but itself: it may be overwritten wherever it stands."""
+    return len(text) >= 2 * LEAST or (
+        len(text) >= LEAST and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    )
+
+
+def secret_fields(value: Any, secret: bool = False) -> Iterator[str]:
+    """The texts of request fields, at every level, that are named like a secret."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from secret_fields(item, secret or bool(_SECRET_FIELD.search(name)))
+    elif isinstance(value, list):
+        for item in value:
+            yield from secret_fields(item, secret)
+    elif secret and isinstance(value, str):
+        yield value
+
+
+def _of_proxy(address: str) -> Iterator[str]:
+    """Password, user (which some proxies take as the key) and what both become in the header."""
+    try:
+        found = proxy.parse(address)
+    except UsageError:
+        return
+    if found.authorization:
+        yield found.authorization.partition(" ")[2]
+        user, _, password = found.userinfo.partition(":")
+        yield from (unquote(found.userinfo), password, unquote(password))
+        if not password or _telling(user):
+            yield from (user, unquote(user))
 
 
 def _masked_header(header: str) -> str:
-    name, _, _ = header.partition(":")
-    return f"{name}: {MASK}" if _SECRET_NAME.search(name) else header
-
-
-def _masked_url(url: str) -> str:
-    return _QUERY.sub(
-        lambda pair: f"{pair[1]}={MASK if _SECRET_NAME.search(pair[1]) else pair[2]}",
-        url,
-    )
+    name, colon, _ = header.partition(":")
+    if not colon:
+        return MASK
+    return header if _HARMLESS.fullmatch(name.strip()) else f"{name}: {MASK}"
 
 
 def _holds_null(value: Any) -> bool:

@@ -80,6 +80,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
             "--url -u --base-url",
             "Server address; scheme and /v1 may be left out. sim: starts the built-in engine.",
             form="URL",
+            secret=True,
         ),
     ] = "localhost:8000"
     model: Annotated[

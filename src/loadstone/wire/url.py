@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from loadstone.errors import UsageError
 
+USERINFO = re.compile(r"^(\s*(?:[A-Za-z][\w+.-]*:)?(?://)?)([^/?#]*)@")
+"""User and password, as group 2; what stands before them is group 1."""
+_ADVICE = "give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX."
+
 
 class Target(NamedTuple):
-    """Where requests go. `prefix` is the path before the API's own, without a trailing slash or `/v1`."""
+    """Where requests go. `host` is ASCII; `prefix` is the path before the API's own, without a trailing slash or `/v1`."""
 
     tls: bool
     host: str
@@ -20,13 +25,18 @@ class Target(NamedTuple):
     @property
     def authority(self) -> str:
         """Host and port as the Host header has them; the scheme's default port is left out."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = bracketed(self.host)
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme and authority."""
+        return f"{'https' if self.tls else 'http'}://{self.authority}"
 
     @property
     def url(self) -> str:
         """The base address in full."""
-        return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
+        return self.origin + self.prefix
 
     def path(self, endpoint_path: str) -> str:
         """The path of a request to `endpoint_path`, such as `/v1/chat/completions`."""
@@ -37,33 +47,42 @@ class Target(NamedTuple):
 def parse(url: str) -> Target:
     """The target an address means: scheme, `/v1` and trailing slash may be there or not.
 
-    A full endpoint address (`.../v1/chat/completions`) is cut back to its base. Raises `UsageError`.
+    A full endpoint address (`.../v1/chat/completions`) is cut back to its base. Raises `UsageError`, which shows
+    neither a user nor a query.
     """
     text = url.strip()
+    where = f"endpoint.url = {shown(text)!r}"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
-    except ValueError as error:
-        raise UsageError(
-            f"endpoint.url: {error}; give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX."
-        ) from None
+        hostname = parts.hostname or ""
+    except ValueError:
+        raise UsageError(f"{where}: is not an address; {_ADVICE}") from None
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"endpoint.url = {url!r}: scheme {parts.scheme!r} is not http or https.")
+        raise UsageError(f"{where}: scheme {parts.scheme!r} is not http or https.")
     if parts.username is not None:
         raise UsageError("endpoint.url: leave user and password out; give a key with --api-key or --header.")
-    if not parts.hostname:
-        raise UsageError(f"endpoint.url = {url!r}: give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX.")
+    if not hostname:
+        raise UsageError(f"{where}: {_ADVICE}")
     try:
         port = parts.port
     except ValueError:
         port = 0
     if port == 0 or any(char.isspace() or ord(char) < 32 for char in text):
-        raise UsageError(f"endpoint.url = {url!r}: the port must be a number from 1 to 65535.")
+        raise UsageError(f"{where}: the port must be a number from 1 to 65535.")
     if not is_path(parts.path + parts.query):
-        raise UsageError(f"endpoint.url = {url!r}: the path must be ASCII; percent-encode what is not.")
-    if not _is_name(parts.hostname):
-        raise UsageError(f"endpoint.url = {url!r}: {parts.hostname[:40]!r} is no name of a host.")
+        raise UsageError(f"{where}: the path must be ASCII; percent-encode what is not.")
+    try:
+        host = ascii_host(hostname)
+    except ValueError:
+        raise UsageError(f"{where}: {hostname[:40]!r} is no name of a host.") from None
     tls = parts.scheme == "https"
-    return Target(tls, parts.hostname, port or (443 if tls else 80), _base(parts.path), parts.query)
+    return Target(tls, host, port or (443 if tls else 80), _base(parts.path), parts.query)
+
+
+def shown(url: str) -> str:
+    """An address as a message may show it: without user, query and fragment, which may hold a key."""
+    bare = USERINFO.sub(r"\1***@", url)
+    return re.sub(r"([?#]).*", r"\1***", bare, flags=re.DOTALL)[:200]
 
 
 def is_path(text: str) -> bool:
@@ -71,13 +90,22 @@ def is_path(text: str) -> bool:
     return text.isascii() and (not text or text.isprintable()) and " " not in text
 
 
-def _is_name(host: str) -> bool:
-    """Whether the resolver can be asked for it."""
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        return False
-    return True
+def ascii_host(host: str) -> str:
+    """A host as the resolver and HTTP take it: `xn--` for what is not ASCII, the zone of an IPv6 address after `%`.
+
+    Raises `ValueError` when it can be none.
+    """
+    if ":" in host:
+        return host.replace("%25", "%", 1)
+    name = host.encode("idna").decode("ascii")
+    if not re.fullmatch(r"[\w.-]*", name):
+        raise ValueError("not a name")
+    return name
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands in an address, where an IPv6 one has brackets and its zone means nothing."""
+    return f"[{host.partition('%')[0]}]" if ":" in host else host
 
 
 def _base(path: str) -> str:
