@@ -2,11 +2,15 @@
 
 It uses the endpoint, the head and the framing of the run itself, with another prompt, an id of its own and a
 limit of one token. On the way the model's name (when none was given), the server's description of
-itself and the length of its chat template are learned. Makes one attempt; never retries.
+itself and the length of its chat template are learned.
+
+One attempt, with two exceptions: a redirect within the server is followed once, as the run does; and a field that the
+server names in its refusal, and that the answers can do without (`_OPTIONAL`), is left out, here and in the run.
 """
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -14,18 +18,22 @@ from typing import Any, NamedTuple
 import msgspec
 
 from loadstone import registry
-from loadstone.config import EndpointConfig, secrets
+from loadstone.config import EndpointConfig, hide, hide_all, secrets
 from loadstone.endpoints import Ask
 from loadstone.errors import TargetError
 from loadstone.folder import PreflightLog
-from loadstone.load import once, sockets
+from loadstone.load import once
 from loadstone.load.once import Exchange
+from loadstone.load.reach import Reached, connect, of_tls, reach
 from loadstone.plan.turn import Turn
 from loadstone.read.answer import Answer, read_answer
-from loadstone.read.faults import without
-from loadstone.terminal import printable
+from loadstone.read.hidden import without
+from loadstone.terminal import fit, printable
 from loadstone.wire import request
-from loadstone.wire.url import Target
+from loadstone.wire.redirect import moved
+from loadstone.wire.url import shown
+
+__all__ = ["ASIDE_TIMEOUT_S", "CONTENT_TOKENS", "Preflight", "Reached", "first_model", "preflight", "reach"]
 
 CONTENT_TOKENS = 16
 ASIDE_TIMEOUT_S = 2.0
@@ -33,14 +41,18 @@ ASIDE_TIMEOUT_S = 2.0
 _DESCRIPTIONS = ("/version", "/get_server_info")
 _LIMITS = ("max_tokens", "max_completion_tokens", "min_tokens", "max_new_tokens")
 """Fields that would ask for more than one token if the user's extra inputs set them."""
-
-
-class Reached(NamedTuple):
-    """A server that can be reached, and where."""
-
-    target: Target
-    family: int
-    address: tuple[Any, ...]
+_OPTIONAL = {
+    "continuous_usage_stats": "so there are no running token counts",
+    "stream_options": "so streams bring no usage unless the server sends it unasked",
+    "ignore_eos": "so answers may end before the length asked for",
+    "min_tokens": "so answers may end before the length asked for",
+    "max_completion_tokens": "and max_tokens is sent instead",
+}
+"""Fields that a run can do without, and what comes of it."""
+_INVALID = (400, 422)
+_REDIRECTS = range(300, 400)
+_FOLLOWED = (307, 308)
+_WORDS_CELLS = 160
 
 
 class Preflight(NamedTuple):
@@ -49,29 +61,20 @@ class Preflight(NamedTuple):
     log: PreflightLog
     server: dict[str, Any]
     """Headers and self-descriptions by which the server can be recognised."""
+    ask: Ask
+    """What to ask for in the run: as given, without the fields that the server does not take."""
+    notices: tuple[str, ...] = ()
+    """What a reader of the report has to know of it."""
 
 
-def reach(target: Target, endpoint: EndpointConfig) -> Reached:
-    """The first address of `target` that accepts a connection (and a TLS handshake). Raises `TargetError`."""
-    try:
-        addresses = sockets.resolve(target.host, target.port)
-        sock, (family, address) = once.connect(
-            target, addresses, endpoint.connect_timeout_s, not endpoint.insecure
-        )
-    except ssl.SSLCertVerificationError as error:
-        raise TargetError(
-            f"{target.url}: TLS: {error.verify_message}. Give it a trusted certificate, or use --insecure."
-        ) from None
-    except ssl.SSLError as error:
-        raise TargetError(
-            f"{target.url}: TLS failed: {error.reason or error}. Is it an https port?"
-        ) from None
-    except OSError as error:
-        raise TargetError(
-            f"cannot connect to {target.url}: {error.strerror or error}. Is the server running there?"
-        ) from None
-    sock.close()
-    return Reached(target, family, address)
+class _Answered(NamedTuple):
+    """One request and what came back."""
+
+    body: dict[str, Any]
+    answer: Answer
+    latency_ns: int
+    path: str
+    """Where the answer came from: the path asked, or the one it redirected to."""
 
 
 def first_model(reached: Reached, endpoint: EndpointConfig) -> str:
@@ -79,7 +82,7 @@ def first_model(reached: Reached, endpoint: EndpointConfig) -> str:
     answer = _aside(reached, endpoint, "/v1/models")
     try:
         name = msgspec.json.decode(answer.body)["data"][0]["id"] if answer else None
-    except (msgspec.DecodeError, LookupError, TypeError):
+    except (msgspec.DecodeError, RecursionError, LookupError, TypeError):
         name = None
     if not isinstance(name, str):
         raise TargetError(
@@ -92,42 +95,141 @@ def preflight(
     reached: Reached, endpoint: EndpointConfig, ask: Ask, path: str, turn: Turn, request_id: str
 ) -> Preflight:
     """Sends the one request and reads its answer. Raises `TargetError` with the server's own words."""
-    module = registry.load("endpoints", endpoint.type)
-    body = msgspec.json.encode(module.body([turn], _of_one_token(ask)))
-    head = request.head(
-        reached.target, path, streaming=ask.streaming, api_key=endpoint.api_key, headers=endpoint.headers
-    )
-    ended = module.ended if ask.streaming else None
-    timeout_s = min(endpoint.timeout_s, endpoint.first_token_timeout_s)
-    exchanged = _exchange(reached, endpoint, head + request.tail(request_id, body), timeout_s, ended)
-    answer = read_answer(exchanged.raw, module, streaming=ask.streaming, complete=exchanged.complete)
-    if answer.fault is not None:
-        raise TargetError(_refusal(reached.target, path, ask.model, answer))
+    hidden = secrets(endpoint)
+    notices = []
+    while True:
+        answered = _asked(reached, endpoint, ask, path, turn, request_id)
+        answer = answered.answer
+        if answer.fault is None or _is_merely_empty(answer):
+            break
+        field = _named(answer, answered.body, ask)
+        if field is None:
+            raise TargetError(_refusal(reached, path, ask.model, answer, hidden))
+        words = fit(printable(hide(answer.fault, hidden)), _WORDS_CELLS)
+        notices.append(
+            f"The server does not take {field} ({words}): it is left out of every request, {_OPTIONAL[field]}."
+        )
+        ask = _ask_without(ask, field)
+    if answered.path != path:
+        notices.append(
+            f"The server redirects {shown(path)} to {shown(printable(hide(answered.path, hidden)))}, so every request "
+            "is sent twice; give the second path with --endpoint."
+        )
+    if _is_merely_empty(answer):
+        notices.append("The one token that the preflight asked for was none that is shown.")
     usage = answer.reply.usage if answer.reply else None
     log = PreflightLog(
         request_id=request_id,
         http_status=answer.status,
-        latency_ms=exchanged.latency_ns / 1e6,
+        latency_ms=answered.latency_ns / 1e6,
         content_tokens=turn.isl_tokens or 0,
         prompt_tokens=usage.prompt_tokens if usage else None,
     )
-    return Preflight(log, {**_description(answer.headers), **_descriptions(reached, endpoint)})
+    server = {**_description(answer.headers), **_descriptions(reached, endpoint)}
+    return Preflight(log, hide_all(server, hidden), ask, tuple(notices))
+
+
+def _asked(
+    reached: Reached, endpoint: EndpointConfig, ask: Ask, path: str, turn: Turn, request_id: str
+) -> _Answered:
+    """One request and its answer; a redirect within the server is followed once."""
+    module = registry.load("endpoints", endpoint.type)
+    body = module.body([turn], _of_one_token(ask))
+    data = _head(reached, endpoint, path, "POST", ask.streaming)
+    data += request.tail(request_id, msgspec.json.encode(body))
+    ended = module.ended if ask.streaming else None
+    timeout_s = min(endpoint.timeout_s, endpoint.first_token_timeout_s)
+
+    def send(data: bytes, path: str) -> _Answered:
+        exchanged = _exchange(reached, endpoint, data, timeout_s, ended)
+        answer = read_answer(exchanged.raw, module, streaming=ask.streaming, complete=exchanged.complete)
+        if (
+            answer.fault is not None
+        ):  # it will be told, perhaps cut short: nothing secret may be in it by then
+            raw = without([exchanged.raw], secrets(endpoint))[0]
+            answer = read_answer(raw, module, streaming=ask.streaming, complete=exchanged.complete)
+        return _Answered(body, answer, exchanged.latency_ns, path)
+
+    first = send(data, path)
+    location = first.answer.headers.get("location", "").encode("latin-1", "replace")
+    if first.answer.status in _FOLLOWED and location:
+        target = reached.target
+        onward = moved(data, b"\r\nlocation: " + location, target.authority, tls=target.tls)
+        if onward is not None:
+            asked = onward.split(b" ", 2)[1].decode("ascii")
+            return send(onward, asked.removeprefix(target.origin))
+    return first
 
 
 def _of_one_token(ask: Ask) -> Ask:
-    extra = {name: 1 if name in _LIMITS else value for name, value in ask.extra.items()}
+    extra = {name: 1 if name in _LIMITS and value is not None else value for name, value in ask.extra.items()}
     return msgspec.structs.replace(ask, extra=extra)
 
 
-def _refusal(target: Target, path: str, model: str, answer: Answer) -> str:
-    where = f"{target.url}: the preflight request to {path} for model {printable(model)!r} failed"
+def _is_merely_empty(answer: Answer) -> bool:
+    """Whether the answer is over, and held nothing: the one token it may have had was of a kind without text."""
+    reply = answer.reply
+    good = reply is not None and bool(reply.finish_reason) and not reply.brought and not reply.error
+    return good and 200 <= answer.status < 300
+
+
+def _named(answer: Answer, body: Mapping[str, Any], ask: Ask) -> str | None:
+    """The optional field of `body` that the server's refusal names first; None when it names none."""
+    if answer.status not in _INVALID:
+        return None
+    places = {}
+    for field in _OPTIONAL:
+        found = re.search(rf"(?<!\w){field}(?!\w)", answer.excerpt)
+        if found and _can_go(field, body, ask):
+            places[field] = found.start()
+    return min(places, key=places.__getitem__) if places else None
+
+
+def _can_go(field: str, body: Mapping[str, Any], ask: Ask) -> bool:
+    """Whether it was sent, and `_ask_without` knows the way to send it no more."""
+    if field == "continuous_usage_stats":
+        return ask.usage_per_chunk and "stream_options" in body and "stream_options" not in ask.extra
+    return field in body and (field != "max_completion_tokens" or field not in ask.extra)
+
+
+def _ask_without(ask: Ask, field: str) -> Ask:
+    match field:
+        case "max_completion_tokens":
+            return msgspec.structs.replace(ask, legacy_max_tokens=True)
+        case "continuous_usage_stats":
+            return msgspec.structs.replace(ask, usage_per_chunk=False)
+        case _:
+            return msgspec.structs.replace(ask, extra={**ask.extra, field: None})
+
+
+def _refusal(reached: Reached, path: str, model: str, answer: Answer, hidden: list[str]) -> str:
+    target = reached.target
+    where = f"{target.url}: the preflight request to {path.partition('?')[0]} for model {printable(model)!r} failed"
     advice = {
         401: "Give a valid key with --api-key.",
         403: "Give a valid key with --api-key.",
         404: "Check --url, --endpoint-type and --model.",
         405: "Check --url and --endpoint-type.",
+        407: "Give user and password: --proxy http://USER:PASSWORD@HOST:PORT.",
     }.get(answer.status, "")
-    return f"{where}: {printable(answer.fault or '')} {advice}".rstrip()
+    if answer.status in _REDIRECTS and (location := answer.headers.get("location")):
+        to = fit(shown(printable(hide(location, hidden))), _WORDS_CELLS)
+        advice = f"It leads to {to}; give that address with --url and --endpoint."
+    elif answer.status in (502, 503, 504) and reached.proxy:
+        advice = "Can the proxy reach the server?"
+    return f"{where}: {printable(hide(answer.fault or '', hidden))} {advice}".rstrip()
+
+
+def _head(reached: Reached, endpoint: EndpointConfig, path: str, method: str, streaming: bool) -> bytes:
+    return request.head(
+        reached.target,
+        path,
+        streaming=streaming,
+        api_key=endpoint.api_key,
+        headers=endpoint.headers,
+        method=method,
+        proxy=reached.proxy,
+    )
 
 
 def _exchange(
@@ -137,31 +239,22 @@ def _exchange(
     timeout_s: float,
     ended: Callable[[bytes], bool] | None = None,
 ) -> Exchange:
-    target = reached.target
-    try:
-        sock, _ = once.connect(
-            target, [(reached.family, reached.address)], endpoint.connect_timeout_s, not endpoint.insecure
-        )
-        with sock:
+    where = reached.target.url
+    with connect(reached, endpoint) as sock:
+        try:
             exchanged = once.exchange(sock, data, timeout_s, ended)
-    except OSError as error:
-        raise TargetError(f"{target.url}: {error.strerror or error}.") from None
+        except ssl.SSLError as error:  # TLS 1.3: a server may refuse our certificate as late as this
+            raise TargetError(f"{where}: {of_tls(error)}") from None
+        except OSError as error:
+            raise TargetError(f"{where}: {error.strerror or error}.") from None
     if not exchanged.raw:
-        raise TargetError(f"{target.url} closed the connection without an answer.")
-    return exchanged._replace(raw=without([exchanged.raw], secrets(endpoint))[0])
+        raise TargetError(f"{where} closed the connection without an answer.")
+    return exchanged
 
 
 def _aside(reached: Reached, endpoint: EndpointConfig, path: str) -> Answer | None:
     """A GET whose answer may be missing; None unless it is a success."""
-    head = request.head(
-        reached.target,
-        reached.target.path(path),
-        streaming=False,
-        api_key=endpoint.api_key,
-        headers=endpoint.headers,
-        method="GET",
-    )
-    data = head + request.tail("preflight", b"")
+    data = _head(reached, endpoint, reached.target.path(path), "GET", False) + request.tail("preflight", b"")
     try:
         exchanged = _exchange(reached, endpoint, data, ASIDE_TIMEOUT_S)
     except TargetError:
@@ -185,6 +278,6 @@ def _descriptions(reached: Reached, endpoint: EndpointConfig) -> dict[str, Any]:
             continue
         try:
             found[path] = msgspec.json.decode(answer.body)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
     return found

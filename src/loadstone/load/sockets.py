@@ -8,6 +8,7 @@ import ssl
 from typing import Any
 
 from loadstone.clock import SO_TIMESTAMPNS
+from loadstone.load.job import TlsJob
 
 
 def start_connect(family: int, address: tuple[Any, ...], stamps: bool) -> socket.socket:
@@ -27,13 +28,16 @@ def start_connect(family: int, address: tuple[Any, ...], stamps: bool) -> socket
     return sock
 
 
-def tls_context(verify: bool) -> ssl.SSLContext:
-    """A client context with the system's certificate authorities; HTTP/1.1 only."""
-    context = ssl.create_default_context()
+def tls_context(job: TlsJob) -> ssl.SSLContext:
+    """A client context as `job` says; HTTP/1.1 only. Raises `OSError` (`ssl.SSLError`) for a file of no use."""
+    context = ssl.create_default_context(cafile=job.ca)
     context.set_alpn_protocols(["http/1.1"])
-    if not verify:
+    if not job.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if job.client_certificate:
+        # A password is never asked for: an empty one makes an encrypted key an error.
+        context.load_cert_chain(job.client_certificate, job.client_key, password="")
     return context
 
 
