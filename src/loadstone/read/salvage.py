@@ -6,12 +6,14 @@ that were not seen are not-sent. The report of such a run says that it was cut o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from loadstone import folder as run_folder
-from loadstone.errors import UsageError
+from loadstone.errors import LoadstoneError, UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
 from loadstone.read.follow import decode_all
 from loadstone.read.job import Job
@@ -34,24 +36,34 @@ def salvage(folder: Path) -> None:
     write_run(folder, log)
 
 
-def decode_rest(folder: Path, log: RunLog) -> None:
-    """Decodes what is in `recording/` and in no part yet, such as a decoder leaves behind that died."""
-    decode_all(_job(folder, log))
+def decode_rest(folder: Path, log: RunLog, secrets: Sequence[str] | None = None) -> None:
+    """Decodes what is in `recording/` and in no part yet, such as a decoder leaves behind that died.
+
+    `secrets` None: nobody knows them any more. Raises `LoadstoneError` when `run.json` does not tell how to.
+    """
+    decode_all(_job(folder, log, None if secrets is None else list(secrets)))
 
 
-def _job(folder: Path, log: RunLog) -> Job:
+def _job(folder: Path, log: RunLog, secrets: list[str] | None) -> Job:
     workers = {segment_of(path.stem)[0] for path in (folder / run_folder.RECORDING).glob("w*.idx")}
-    endpoint = log.config["endpoint"]
-    return Job(
-        folder=str(folder),
-        decoder=0,
-        workers=sorted(workers),
-        endpoint=endpoint["type"],
-        streaming=endpoint["streaming"],
-        tokenizer=log.config["input"]["tokenizer"],
-        keep=log.config["output"]["keep"],
-        id_prefix=f"{log.id}-",
-    )
+    try:
+        endpoint, output = log.config["endpoint"], log.config["output"]
+        told = {
+            "folder": str(folder),
+            "decoder": 0,
+            "workers": sorted(workers),
+            "endpoint": endpoint["type"],
+            "streaming": endpoint["streaming"],
+            "tokenizer": log.config["input"]["tokenizer"],
+            "keep": output["keep"],
+            "id_prefix": f"{log.id}-",
+            "check_tokens": output["check_tokens"],
+            "max_response_bytes": endpoint["max_response_bytes"],
+            "secrets": secrets,
+        }
+        return msgspec.convert(told, Job)
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        raise LoadstoneError(f"{folder / run_folder.RUN} is damaged: its config lacks {error}.") from None
 
 
 def _phases(folder: Path, warmup_requests: int) -> list[PhaseLog]:

@@ -6,10 +6,11 @@ memory holds a few parts however long the run was. Parts go when the table is sy
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,12 +19,15 @@ from polars.io.plugins import register_io_source
 
 from loadstone import folder as run_folder
 from loadstone.errors import LoadstoneError
-from loadstone.folder import PhaseLog, read_run
-from loadstone.plan.store import UNKNOWN, WHEN_A_SLOT_FREES, read_rows
+from loadstone.folder import PhaseLog, RunLog, read_run, write_run
+from loadstone.plan.store import UNKNOWN, WHEN_A_SLOT_FREES, Row, read_rows
 from loadstone.read.columns import sync
+from loadstone.read.faults import Evidence
+from loadstone.read.flights import LOST
 from loadstone.read.outcome import NOT_SENT
 from loadstone.read.salvage import decode_rest
 from loadstone.read.schema import REQUESTS
+from loadstone.read.unseen import Unseen, deaths, lost_with
 
 RANGE_ENTRIES = 128 << 10
 ROW_ENTRIES = 32
@@ -40,27 +44,32 @@ class _Decoded(NamedTuple):
     events: Ints
 
 
-def build(folder: Path) -> None:
+def build(folder: Path, secrets: Sequence[str] | None = None) -> None:
     """Makes `requests.parquet` from the parts and the plan; does nothing when it is there already.
 
-    What a decoder that died has left in the recording is decoded first. Raises `LoadstoneError` when a request was
-    decoded twice or lies outside the phases of `run.json`.
+    What a decoder that died has left in the recording is decoded first, without the run's `secrets`; where nobody
+    knows them any more (None), without what looks like one. Raises `LoadstoneError` when a request was decoded twice
+    or lies outside the phases of `run.json`, and when a part is damaged.
     """
     table = folder / run_folder.REQUESTS
     parts = _parts(folder)
     if not table.exists():
         log = read_run(folder)
-        phases = log.phases
         decoded = _decoded(parts)
-        if len(decoded.request) < sum(phase.planned for phase in phases) and _undecoded(folder):
-            decode_rest(folder, log)
+        if _undecoded(folder, log, len(decoded.request)):
+            decode_rest(folder, log, secrets)
             parts = _parts(folder)
             decoded = _decoded(parts)
-        _check(decoded, phases)
-        _write(_tables(folder, phases, decoded, parts), table, _group_rows(phases, decoded))
-    for part in parts:
+        if _widen(log, decoded):
+            write_run(folder, log)
+        _check(decoded, log.phases)
+        try:
+            _write(_tables(folder, log, decoded, parts), table, _group_rows(log.phases, decoded))
+        except pl.exceptions.PolarsError as error:
+            raise LoadstoneError(f"{folder / run_folder.PARTS} is damaged: {error}.") from None
+    for part in (*parts, *(folder / run_folder.PARTS).glob("d*.new")):
         part.unlink()
-    if parts:
+    with suppress(OSError):  # it is gone, or holds what is not ours
         (folder / run_folder.PARTS).rmdir()
 
 
@@ -68,9 +77,11 @@ def _parts(folder: Path) -> list[Path]:
     return sorted((folder / run_folder.PARTS).glob("d*.parquet"))
 
 
-def _undecoded(folder: Path) -> bool:
+def _undecoded(folder: Path, log: RunLog, decoded: int) -> bool:
     """Whether the recording may hold more than the parts: a decoder that ends well takes the segments with it."""
-    return any((folder / run_folder.RECORDING).glob("w*.idx"))
+    if not any((folder / run_folder.RECORDING).glob("w*.idx")):
+        return False
+    return decoded < sum(phase.planned for phase in log.phases) or log.config["output"]["keep"] != "all"
 
 
 def _decoded(parts: list[Path]) -> _Decoded:
@@ -92,6 +103,20 @@ def _decoded(parts: list[Path]) -> _Decoded:
     return _Decoded(rows[:, 0], rows[:, 1], rows[:, 2])
 
 
+def _widen(log: RunLog, decoded: _Decoded) -> bool:
+    """Lets the last phase of a stopped run reach to the last request that was sent; whether it did not.
+
+    A worker hears of a stop a moment after main gave the order, and what it sent in between counts as well.
+    """
+    if not log.phases or not len(decoded.request) or log.stopped_by is None:
+        return False
+    phase = max(log.phases, key=lambda phase: phase.first_row)
+    sent = int(decoded.request[-1]) + 1 - phase.first_row
+    wider = sent > phase.planned
+    phase.planned = max(sent, phase.planned)
+    return wider
+
+
 def _check(decoded: _Decoded, phases: list[PhaseLog]) -> None:
     """Holds that every decoded request belongs to one phase, once: then the outcomes add up to what was planned."""
     twice = np.flatnonzero(np.diff(decoded.request) == 0)
@@ -99,23 +124,79 @@ def _check(decoded: _Decoded, phases: list[PhaseLog]) -> None:
         raise LoadstoneError(
             f"request {decoded.request[twice[0]]} was decoded twice; the recording is damaged."
         )
-    inside = np.zeros(len(decoded.request), np.bool_)
+    inside = np.zeros(len(decoded.request), np.int64)
     for phase in phases:
-        inside |= (decoded.request >= phase.first_row) & (decoded.request < phase.first_row + phase.planned)
-    if not inside.all():
-        stray = decoded.request[~inside][0]
+        inside += (decoded.request >= phase.first_row) & (decoded.request < phase.first_row + phase.planned)
+    if not (inside == 1).all():
+        stray = decoded.request[inside != 1][0]
+        where = "no phase" if not inside[inside != 1][0] else "two phases"
         raise LoadstoneError(
-            f"request {stray} was sent but belongs to no phase of run.json; the run log is damaged."
+            f"request {stray} was sent but belongs to {where} of run.json; the run log is damaged."
         )
 
 
-def _tables(
-    folder: Path, phases: list[PhaseLog], decoded: _Decoded, parts: list[Path]
-) -> Iterator[pl.DataFrame]:
-    """The rows of the final table, range by range, ordered by request."""
-    for phase in sorted(phases, key=lambda phase: phase.first_row):
+def _tables(folder: Path, log: RunLog, decoded: _Decoded, parts: list[Path]) -> Iterator[pl.DataFrame]:
+    """The rows of the final table, range by range, ordered by request; every planned one is there once."""
+    evidence = None if _keeps_nothing(log) else Evidence(folder / run_folder.FAULTS)
+    how = {worker: lost_with(worker, death.how) for worker, death in deaths(log).items()}
+    for phase in sorted(log.phases, key=lambda phase: phase.first_row):
+        unseen = Unseen(log, phase, _seen_rows(phase, decoded))
         for first, stop in _ranges(phase, decoded):
-            yield _filled(_planned(folder, phase, first, stop), _rows(parts, decoded, first, stop))
+            planned = list(read_rows(folder / run_folder.PLAN, first, stop))
+            seen = _explained(_rows(parts, decoded, first, stop), how)
+            rest = _unseen(unseen, planned, first, stop, set(seen["request"].to_list()))
+            if evidence is not None:
+                _note(evidence, rest)
+            table = _filled(_planned(phase, planned, first, stop), pl.concat([seen, rest]))
+            if table.height != stop - first:
+                raise LoadstoneError(f"{folder / run_folder.PLAN} is damaged: a row is there twice.")
+            yield table
+
+
+def _keeps_nothing(log: RunLog) -> bool:
+    return bool(log.config.get("output", {}).get("keep") == "none")
+
+
+def _seen_rows(phase: PhaseLog, decoded: _Decoded) -> int:
+    """The rows of a phase up to the last one that was decoded."""
+    below = int(np.searchsorted(decoded.request, phase.first_row + phase.planned))
+    return max(int(decoded.request[below - 1]) + 1 - phase.first_row, 0) if below else 0
+
+
+def _explained(seen: pl.DataFrame, how: dict[int, str]) -> pl.DataFrame:
+    """The same rows; where a request was lost with its worker, the fault says how that one ended."""
+    lost = (pl.col("fault") == LOST) & pl.col("worker").is_in(list(how))
+    told = pl.col("worker").replace_strict(how, default=None, return_dtype=pl.String)
+    return seen.with_columns(fault=pl.when(lost).then(told).otherwise("fault")) if how else seen
+
+
+def _unseen(unseen: Unseen, planned: list[Row], first: int, stop: int, seen: set[int]) -> pl.DataFrame:
+    """The rows of a range of which nothing was recorded, with what became of them."""
+    plan = {row.request: row for row in planned}
+    rest = [request for request in range(first, stop) if request not in seen]
+    fates = [
+        unseen.fate(
+            request,
+            composed=request in plan,
+            timed=request in plan and plan[request].due_ns != WHEN_A_SLOT_FREES,
+        )
+        for request in rest
+    ]
+    told: dict[str, list[Any]] = {
+        "request": rest,
+        "worker": [fate.worker for fate in fates],
+        "outcome": [fate.outcome for fate in fates],
+        "fault": [fate.fault for fate in fates],
+    }
+    table = pl.DataFrame(told, schema={name: REQUESTS[name] for name in told})
+    return pl.concat([pl.DataFrame(schema=REQUESTS), table], how="diagonal")
+
+
+def _note(evidence: Evidence, unseen: pl.DataFrame) -> None:
+    """A line in the index of faults for every kind of request that was not seen; there are no bytes of any."""
+    for name, fault in unseen.select("outcome", "fault").unique(maintain_order=True).iter_rows():
+        if evidence.wants(name, fault):
+            evidence.keep(name, fault, None, b"")
 
 
 def _ranges(phase: PhaseLog, decoded: _Decoded) -> Iterator[tuple[int, int]]:
@@ -141,22 +222,24 @@ def _rows(parts: list[Path], decoded: _Decoded, first: int, stop: int) -> pl.Dat
     return pl.concat([pl.DataFrame(schema=REQUESTS), *found])
 
 
-def _planned(folder: Path, phase: PhaseLog, first: int, stop: int) -> pl.DataFrame:
-    """What the plan says about a range."""
-    rows = list(read_rows(folder / run_folder.PLAN, first, stop))
-    due = [None if row.due_ns == WHEN_A_SLOT_FREES else phase.start_ns + row.due_ns for row in rows]
-    return pl.DataFrame(
+def _planned(phase: PhaseLog, planned: list[Row], first: int, stop: int) -> pl.DataFrame:
+    """What the plan says about a range; nothing about rows that were never composed."""
+    due = [None if row.due_ns == WHEN_A_SLOT_FREES else phase.start_ns + row.due_ns for row in planned]
+    composed = pl.DataFrame(
         {
-            "request": [row.request for row in rows],
-            "phase": phase.name,
-            "conversation": [row.conversation for row in rows],
-            "turn": [row.turn for row in rows],
+            "request": [row.request for row in planned],
+            "conversation": [row.conversation for row in planned],
+            "turn": [row.turn for row in planned],
             "due_ns": due,
-            "planned_input_tokens": [_known(row.isl_tokens) for row in rows],
-            "planned_output_tokens": [_known(row.osl_tokens) for row in rows],
-            "request_bytes": [row.body_bytes for row in rows],
+            "planned_input_tokens": [_known(row.isl_tokens) for row in planned],
+            "planned_output_tokens": [_known(row.osl_tokens) for row in planned],
+            "request_bytes": [row.body_bytes for row in planned],
         },
         schema_overrides=REQUESTS,
+    )
+    every = pl.DataFrame({"request": range(first, stop)}, schema_overrides=REQUESTS)
+    return every.join(composed, on="request", how="left", maintain_order="left").with_columns(
+        phase=pl.lit(phase.name)
     )
 
 
@@ -165,7 +248,7 @@ def _known(tokens: int) -> int | None:
 
 
 def _filled(planned: pl.DataFrame, decoded: pl.DataFrame) -> pl.DataFrame:
-    """Every planned row with what was decoded of it; one that was never sent says so.
+    """Every planned row with what became of it.
 
     Where both know something (the due time), the recording goes before the plan.
     """
@@ -174,14 +257,14 @@ def _filled(planned: pl.DataFrame, decoded: pl.DataFrame) -> pl.DataFrame:
         decoded.drop(only_planned), on="request", how="left", maintain_order="left", suffix="_seen"
     )
     asked, told = pl.col("planned_input_tokens"), pl.col("input_tokens")
-    estimated = told.is_null() & asked.is_not_null() & pl.col("outcome").is_not_null()
+    estimated = told.is_null() & asked.is_not_null() & (pl.col("outcome") != NOT_SENT)
     return rows.with_columns(
         due_ns=pl.coalesce("due_ns_seen", "due_ns"),
         request_bytes=pl.coalesce("request_bytes_seen", "request_bytes"),
         input_tokens=pl.when(estimated).then(asked).otherwise(told),
         input_tokens_source=pl.when(estimated).then(pl.lit("planned")).otherwise("input_tokens_source"),
-        outcome=pl.col("outcome").fill_null(NOT_SENT),
         retries=pl.col("retries").fill_null(0),
+        redirects=pl.col("redirects").fill_null(0),
         arrival_ns=pl.col("arrival_ns").fill_null([]),
         read_ns=pl.col("read_ns").fill_null([]),
     ).select(pl.col(name).cast(dtype) for name, dtype in REQUESTS.items())
