@@ -23,7 +23,8 @@ def verbs(monkeypatch):
             calls.append(given)
             return act(*given)
 
-        monkeypatch.setitem(sys.modules, "loadstone.run", SimpleNamespace(run=called, rebuild=called))
+        monkeypatch.setitem(sys.modules, "loadstone.run", SimpleNamespace(run=called))
+        monkeypatch.setitem(sys.modules, "loadstone.rebuild", SimpleNamespace(rebuild=called))
         return calls
 
     monkeypatch.delenv("LOADSTONE_API_KEY", raising=False)

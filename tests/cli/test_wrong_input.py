@@ -53,7 +53,11 @@ CASES = [
     ),
     (["profile", "--model", "\udcff"], "an argument is not text in the encoding of this terminal (UTF-8)."),
     (["profile", "--url"], "Option '--url' requires an argument."),
-    (["profile", "extra"], "Got unexpected extra argument (extra)"),
+    (
+        ["profile", "extra"],
+        "1 word belongs to no flag. Quote a value that holds spaces: --header 'NAME: VALUE'.",
+    ),
+    (["profile", "--cacert", "x"], "There is no option --cacert. The authorities to trust are --ca FILE."),
     (["report"], "Missing argument 'FOLDER'."),
     (["report", "nowhere"], "nowhere: holds no run.json; give the folder that a run named at its end."),
     (["simulate", "--step-mss", "1"], "There is no option --step-mss. Did you mean --step-ms?"),
@@ -69,9 +73,40 @@ def test_one_sentence_and_nothing_started(loadstone, tmp_path, words, sentence):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_secret_is_never_echoed(loadstone):
-    done = loadstone("profile", "--api-key", "hunter2 hunter2")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--api-key", "hunter2 hunter2"],
+        ["--api-key", "hunter2\nhunter2"],
+        ["--api-key=", "hunter2"],
+        ["-H", "Authorization:", "Bearer", "hunter2"],
+        ["-H", "Authorization Bearer hunter2"],
+        ["-H", "Authori zation: hunter2"],
+        ["-H", "Authorization: hunter2\r\nX: y"],
+        ["-H", "Proxy-Authorization: hunter2"],
+        ["--url", "ftp://h/?key=hunter2"],
+        ["--url", "ftp://user:hunter2@h"],
+        ["--url", "http://user:hunter2@h"],
+        ["--url", "http://h:1/é?hunter2"],
+        ["--url", "http://h:x/?key=hunter2"],
+        ["--url", "http://hun\u2100ter:hunter2@h"],
+        ["--proxy", "socks5://user:hunter2@h:1"],
+        ["--proxy", "http://user:hunter2@h"],
+        ["--proxy", "http://user:hunter2@h:1/path"],
+        ["--url", "sim:", "--proxy", "http://user:hunter2@h:1"],
+        ["--set", "endpoint.api_key:hunter2"],
+        ["--set", 'endpoint.api_key="hunter2 x"'],
+        ["--set", "endpoint.headers=hunter2"],
+        ["--extra-inputs", "api_key=hunter2"],
+        ["--extra-inputs", '{"api_key": "hunter2",}'],
+        ["--extra-inputs", "api_key:hunter2", "--extra-inputs", "x:" + "[" * 65 + "]" * 65],
+    ],
+    ids=lambda words: " ".join(words)[:50],
+)
+def test_a_secret_is_never_echoed(loadstone, words):
+    done = loadstone("profile", *words)
     assert done.returncode == 2
+    assert done.stderr.startswith("loadstone: error: ")
     assert "hunter2" not in done.stderr
 
 

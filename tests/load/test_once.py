@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
+import threading
 import time
 
 import pytest
 
 from loadstone.load import once
-from loadstone.wire.url import Target
+from loadstone.load.job import TlsJob
+from loadstone.load.once import HandshakeTimeout, ProxyRefusal, Way
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 REQUEST = b"GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
@@ -21,8 +24,8 @@ def ask(serve):
 
     def run(script, context=None, timeout_s=5.0, verify=True, ended=None):
         server = serve(script, context=context)
-        target = Target(context is not None, "localhost", server.port, "")
-        sock, _ = once.connect(target, [(socket.AF_INET, server.address)], 5.0, verify)
+        tls = TlsJob(server_name="localhost", verify=verify) if context else None
+        sock, _ = once.connect(Way([(socket.AF_INET, server.address)], tls), 5.0)
         with sock:
             return once.exchange(sock, REQUEST, timeout_s, ended)
 
@@ -102,14 +105,14 @@ def test_the_first_address_that_answers_is_taken(serve):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         refusing = listener.getsockname()
     addresses = [(socket.AF_INET, refusing), (9999, ("nowhere", 1)), (socket.AF_INET, server.address)]
-    sock, found = once.connect(Target(False, "localhost", 0, ""), addresses, 5.0, True)
+    sock, found = once.connect(Way(addresses), 5.0)
     sock.close()
     assert found == (socket.AF_INET, server.address)
 
 
 def test_no_address_at_all():
     with pytest.raises(OSError, match="no address"):
-        once.connect(Target(False, "localhost", 0, ""), [], 1.0, True)
+        once.connect(Way([]), 1.0)
 
 
 def test_after_the_end_mark_the_end_of_the_message_is_not_awaited_for_long(ask, monkeypatch):
@@ -153,3 +156,92 @@ def test_an_end_mark_in_two_reads_is_seen(ask, monkeypatch):
         peer.hold()
 
     assert ask(script, ended=lambda data: b"[DONE]" in data).complete
+
+
+# ---- TLS and proxies --------------------------------------------------------------------------------
+
+
+CONNECT = b"CONNECT host:443 HTTP/1.1\r\nHost: host:443\r\n\r\n"
+
+
+def proxy_says(answer):
+    """A proxy that says one thing and closes; it notes what it was asked in `proxy_says.asked`."""
+
+    def script(peer):
+        received = b""
+        while not received.endswith(b"\r\n\r\n"):
+            received += peer.sock.recv(65536)
+        asked.append(received)
+        peer.send(answer)
+
+    asked = proxy_says.asked = []
+    return script
+
+
+def dig(serve, answer, timeout_s=5.0):
+    server = serve(proxy_says(answer))
+    sock, _ = once.connect(Way([(socket.AF_INET, server.address)], tunnel=CONNECT), timeout_s)
+    with sock:
+        return sock.recv(10)
+
+
+def test_after_a_tunnel_is_dug_every_byte_is_the_servers(serve):
+    assert dig(serve, b"HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\nhello") == b"hello"
+    assert proxy_says.asked == [CONNECT]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "status"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "HTTP 407 Proxy Authentication Required", 407),
+        (b"HTTP/1.0 502 Bad Gateway\r\n\r\n", "HTTP 502 Bad Gateway", 502),
+        (b"HTTP/1.1 200 OK\r\nVia: x\r\n", "HTTP 200 OK", 200),
+        (b"SSH-2.0-x\r\n", "its answer is not HTTP/1.1", 0),
+        (b"", "it closed the connection", 0),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "HTTP 200 OK", 200),
+    ],
+    ids=["login", "gateway", "torn", "ssh", "nothing", "endless"],
+)
+def test_a_proxy_that_opens_no_tunnel(serve, answer, text, status):
+    with pytest.raises(ProxyRefusal) as refused:
+        dig(serve, answer)
+    assert (str(refused.value), refused.value.status) == (text, status)
+
+
+def test_a_proxy_that_says_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        way = Way([(socket.AF_INET, listener.getsockname())], tunnel=CONNECT)
+        with pytest.raises(ProxyRefusal, match="no answer in time"):
+            once.connect(way, 0.05)
+
+
+def test_a_server_that_says_nothing_to_tls():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        tls = TlsJob(server_name="localhost", verify=True)
+        with pytest.raises(HandshakeTimeout):
+            once.connect(Way([(socket.AF_INET, listener.getsockname())], tls), 0.05)
+
+
+def test_the_name_asked_for_and_the_certificate_shown(trusted, authority, tmp_path):
+    names, shown = [], []
+    ours = authority.issue_cert("us@client.test")
+    ours.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "us.pem"))
+    authority.configure_trust(trusted)
+    trusted.verify_mode = ssl.CERT_REQUIRED
+    trusted.sni_callback = lambda _sock, name, _context: names.append(name)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with listener, trusted.wrap_socket(listener.accept()[0], server_side=True) as peer:
+            shown.append(peer.getpeercert()["subjectAltName"])
+            peer.sendall(OK)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    tls = TlsJob(server_name="localhost", verify=True, client_certificate=str(tmp_path / "us.pem"))
+    sock, _ = once.connect(Way([(socket.AF_INET, listener.getsockname())], tls), 5.0)
+    with sock:
+        assert sock.recv(4) == b"HTTP"
+    thread.join(5)
+    assert names == ["localhost"]
+    assert shown == [(("email", "us@client.test"),)]

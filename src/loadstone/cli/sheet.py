@@ -96,6 +96,17 @@ class Sheet(click.Command):
                 )
             )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuses words that belong to no flag without showing them: they may be what follows a space in a key."""
+        ctx.allow_extra_args = True
+        left = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            ctx.fail(
+                f"{len(left)} {'word belongs' if len(left) == 1 else 'words belong'} to no flag. "
+                "Quote a value that holds spaces: --header 'NAME: VALUE'."
+            )
+        return left
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The flags by group; then the general ones."""
         whole = ctx.meta.get(_WHOLE, False)

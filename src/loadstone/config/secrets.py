@@ -22,8 +22,8 @@ from loadstone.wire.url import USERINFO
 
 MASK = "***"
 LEAST = 6
-"""Characters of a secret that is sought inside other text; shorter ones are found in words that mean something else,
-so they are replaced only where they stand alone."""
+"""Characters of a secret that is sought in what others say; shorter ones are found in words that mean something else,
+and keep nobody out."""
 
 _SECRET_NAME = re.compile(
     r"auth|key|token|secret|cookie|pass|pwd|cred|signature|session|jwt|bearer|(^|[^a-z])sig([^a-z]|$)",
@@ -85,7 +85,7 @@ def masked_command(arguments: Sequence[str], config: Config) -> str:
         if text and text != kept
     }
     hidden = secrets(here)
-    return shlex.join(hide(_replaced(argument, shown), hidden) for argument in arguments)
+    return shlex.join(_hide_short(hide(_replaced(argument, shown), hidden), hidden) for argument in arguments)
 
 
 def _replaced(argument: str, shown: Mapping[str, str]) -> str:
@@ -106,13 +106,17 @@ def secrets(endpoint: EndpointConfig) -> list[str]:
 
 
 def hide(text: str, hidden: Sequence[str]) -> str:
-    """`text` with every one of the `hidden` replaced by `***`."""
+    """`text` with every one of the `hidden` replaced by `***`, but for those shorter than `LEAST`."""
     for secret in hidden:
-        if secret not in text:
-            continue
         if len(secret) >= LEAST:
             text = text.replace(secret, MASK)
-        else:
+    return text
+
+
+def _hide_short(text: str, hidden: Sequence[str]) -> str:
+    """The same for the short ones, where they stand alone."""
+    for secret in hidden:
+        if len(secret) < LEAST and secret in text:
             text = re.sub(rf"(?<![\w-]){re.escape(secret)}(?![\w-])", MASK, text)
     return text
 
