@@ -63,7 +63,7 @@ NOTHING_SUCCEEDED = """\
 VALID: The client kept its times.
 
 M · chat, streaming · constant 10 requests/s · http://localhost:8000
-200 requests: 0 ok, 199 failed, 1 stopped · 20.4 s · seed 42
+200 requests: 0 ok, 199 failed, 1 unfinished · 20.4 s · seed 42
 
 200 of 200 requests did not succeed: http-error 199, cut 1
   199 x http-error (faults/1.bin): 503 try \\x1b[2Jlater

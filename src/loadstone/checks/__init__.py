@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from loadstone.checks import client, instrument, server
+from loadstone.checks import client, instrument, load, server
 from loadstone.checks.evidence import Evidence
 from loadstone.checks.server import saturated
 from loadstone.report import Certificate, Check
@@ -28,6 +28,8 @@ CHECKS = (
     client.first_tokens,
     client.send_lag,
     client.offered_load,
+    load.resource_waits,
+    load.warmup_apart,
     server.saturation,
     instrument.kernel_stamps,
     instrument.clock_steps,
@@ -37,6 +39,7 @@ CHECKS = (
     server.failures,
     server.retries,
     server.cold_start,
+    load.cohort_lock,
 )
 """All checks, the gravest questions first."""
 

@@ -7,7 +7,7 @@ import polars as pl
 from loadstone.checks.evidence import Evidence, Verdict, answer
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
-from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
+from loadstone.read.outcome import CENSORED, NOT_SENT, SUCCESSES
 from loadstone.report import Check
 
 SATURATED_COMPLETED = 0.95
@@ -35,7 +35,7 @@ def succeeded(evidence: Evidence) -> Check:
         return answer("succeeded", "VALID", count, "requests", f"{counted(count, 'request')} succeeded.")
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
-    stopped = evidence.outcomes(CUT) + evidence.outcomes(NOT_SENT) == evidence.planned
+    stopped = bool((evidence.tables.censored | ~evidence.tables.attempted).all())
     advice = "See the faults for the server's words." if sent and not stopped else ""
     if sent and stopped:
         finding = "the run was stopped before any answer had ended."
@@ -89,6 +89,8 @@ def failures(evidence: Evidence) -> Check:
     share = evidence.metrics["error_rate"].mean
     if share is None or share < ERRORS_PERCENT:
         return answer("failures", "VALID", share, "%", "fewer than 1 % of the requests failed.")
+    if not evidence.tables.succeeded.any():
+        return answer("failures", "VALID", share, "%", "every request failed, which `succeeded` judges.")
     finding = f"{share:.3g} % of the requests failed; latencies are those of the rest."
     verdict: Verdict = "DEGRADED" if share >= ERRORS_GRAVE_PERCENT else "NOTE"
     return answer("failures", verdict, share, "%", finding, "" if verdict == "NOTE" else "See the faults.")
@@ -142,7 +144,7 @@ def _waits(tables: Tables) -> pl.DataFrame:
     """When every request was due, how long it waited from then on, and whether the run's end stopped it."""
     run_end = pl.lit(tables.phase.end_ns if tables.phase else None, pl.Int64)
     end = pl.coalesce(pl.Series("left_ns", tables.left_ns), run_end)
-    stopped = pl.col("outcome").is_in([CUT, NOT_SENT])
+    stopped = pl.col("outcome").is_in([*CENSORED, NOT_SENT])
     return tables.requests.select("due_ns", wait_ns=end - pl.col("due_ns"), stopped=stopped).drop_nulls()
 
 

@@ -6,8 +6,9 @@ Knows metrics by their names alone; a metric the report does not hold is left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -61,6 +62,8 @@ SHORT = {
     "output_sequence_length": "OSL",
 }
 NARROW = 72
+BEYOND = ">"
+"""Before a percentile that is longer than any request was seen to take."""
 GAP = "   "
 THIN = "~"
 
@@ -91,24 +94,56 @@ def _waited(metrics: Metrics) -> bool:
 
 
 def distributions(metrics: Metrics, width: int) -> list[str]:
-    """The table of distributions, a header and one line a metric; nothing when no metric has a number."""
-    rows = rows_shown(metrics)
-    if not any(metrics[name].count for name in rows):
+    """The table of distributions: a header, one line a metric, and below it one with the unfinished requests.
+
+    Nothing when no metric has a number.
+    """
+    if not any(metrics[name].count for name in rows_shown(metrics)):
         return []
-    names = [SHORT.get(name, label(name)) if width < NARROW else label(name) for name in rows]
-    units = [printable(metrics[name].unit) for name in rows]
-    fixed = [_column(["", *names], left), _column(["", *units], left)]
-    columns = {stat: _column(_cells(metrics, rows, stat), right) for stat in ORDER}
+    rows = list(_rows(metrics, width < NARROW))
+    fixed = [
+        _column(["", *(row.name for row in rows)], left),
+        _column(["", *(row.unit for row in rows)], left),
+    ]
+    columns = {stat: _column(_cells(rows, stat), right) for stat in ORDER}
     chosen = _that_fit(columns, width - sum(len(column[0]) for column in fixed) - 1)
     shown = [*fixed, *(columns[stat] for stat in ORDER if stat in chosen)]
     return [" ".join(line).rstrip() for line in zip(*shown, strict=True)]
 
 
-def _cells(metrics: Metrics, rows: Sequence[str], stat: str) -> list[str]:
-    results = [metrics[name] for name in rows]
-    marks = [THIN if stat in result.thin else " " for result in results]
-    numbers = [figures(getattr(result, stat)) for result in results]
-    return [stat.replace("_", ".") + " ", *map(str.__add__, numbers, marks)]
+class _Row(NamedTuple):
+    """One line of the table: what it is called, its unit, and what stands in each column that has something."""
+
+    name: str
+    unit: str
+    cells: Mapping[str, str]
+
+
+def _rows(metrics: Metrics, narrow: bool) -> Iterator[_Row]:
+    for name in rows_shown(metrics):
+        result = metrics[name]
+        called = SHORT.get(name, label(name)) if narrow else label(name)
+        marks = {stat: THIN if stat in result.thin else " " for stat in ORDER}
+        numbers = {stat: figures(getattr(result, stat)) + marks[stat] for stat in ORDER}
+        yield _Row(called, printable(result.unit), numbers)
+        if result.with_censored and result.censored:
+            more = f" +{result.censored:,} cut" if narrow else f"  with {result.censored:,} unfinished"
+            yield _Row(more, "", _curve(result, result.with_censored, marks))
+
+
+def _curve(
+    result: MetricResult, percentiles: Mapping[str, float | None], marks: Mapping[str, str]
+) -> dict[str, str]:
+    """The percentiles with the unfinished requests; one that nobody saw is beyond the longest time seen."""
+    beyond = BEYOND + figures(result.with_censored_least) + " "
+    return {
+        stat: beyond if value is None else figures(value) + marks.get(stat, " ")
+        for stat, value in percentiles.items()
+    }
+
+
+def _cells(rows: Sequence[_Row], stat: str) -> list[str]:
+    return [stat.replace("_", ".") + " ", *(row.cells.get(stat, "") for row in rows)]
 
 
 def _column(cells: list[str], align: Callable[[str, int], str]) -> list[str]:

@@ -1,21 +1,30 @@
 """The summary of a run on one screen, and `summary.txt`, the same without colour.
 
-In the order in which a reader needs it: can it be believed, what ran, the numbers, what failed, what one has
+In the order in which a reader needs it: was it stopped, can it be believed, what ran, the numbers, what failed, what one has
 to know to read the numbers right, and last the command to run it again and where the files are.
 Colour is for verdicts alone. Nothing from the server or the user is printed raw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from loadstone.export import replacing
 from loadstone.export._tables import THIN, distributions, label, rates, rates_shown, rows_shown, thin_shown
 from loadstone.figures import counted, figures
-from loadstone.read.outcome import CUT, NOT_SENT, SUCCESSES
-from loadstone.report import Check, Report
+from loadstone.read.outcome import (
+    CENSORED,
+    NOT_SENT,
+    SUCCESSES,
+    TIMEOUT_CONNECT,
+    TIMEOUT_FIRST_TOKEN,
+    TIMEOUT_IDLE,
+    TIMEOUT_TOTAL,
+    TOO_LARGE,
+)
+from loadstone.report import Check, Failing, Report
 from loadstone.terminal import escaped, fit, paint, printable, wrap
 
 ROLE = "summary"
@@ -26,6 +35,14 @@ SEVERITY = ("INVALID", "DEGRADED")
 MOST_CHECKS = 3
 MOST_FAULTS = 3
 MOST_REMARKS = 6
+LIMITS = {
+    TIMEOUT_CONNECT: ("endpoint.connect_timeout_s", "s", "--connect-timeout-seconds"),
+    TIMEOUT_FIRST_TOKEN: ("endpoint.first_token_timeout_s", "s", "--first-token-timeout-seconds"),
+    TIMEOUT_IDLE: ("endpoint.idle_timeout_s", "s", "--idle-timeout-seconds"),
+    TIMEOUT_TOTAL: ("endpoint.timeout_s", "s", "--request-timeout-seconds"),
+    TOO_LARGE: ("endpoint.max_response_bytes", "bytes", "--max-response-bytes"),
+}
+"""Which limit an outcome speaks of: its key in `report.run.limits`, its unit and its flag."""
 INDENT = " " * len("files  ")
 
 
@@ -46,7 +63,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
     `folder` is where the files of `report.run.files` lie, as the reader should type it.
     """
     sections = (
-        verdict(report, width, color),
+        stopped(report, width, color) + verdict(report, width, color),
         headline(report, width),
         distributions(report.metrics, width),
         rates(report.metrics, width),
@@ -55,6 +72,29 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
         ending(report, width, folder),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def stopped(report: Report, width: int, color: bool) -> list[str]:
+    """That the load ended before its time, why, and since when its requests had failed."""
+    run = report.run
+    if run.stopped_by is None:
+        return []
+    said = [run.stopped_why or "", _since(run.failing) if run.failing else ""]
+    if run.stopped_by == "user":
+        said = ["by you (Ctrl-C or a signal); the numbers are those of what had happened until then"]
+    text = " ".join(f"{sentence.rstrip('.')}." for sentence in said if sentence)
+    tint = "yellow" if run.stopped_by == "user" else "red"
+    return _titled("STOPPED", tint if color else None, text, width)
+
+
+def _since(failing: Failing) -> str:
+    """Where the failures began that ended the run, to the point."""
+    every = failing.failed == failing.ended
+    share = f"all {failing.ended:,}" if every else f"{failing.failed:,} of the {failing.ended:,}"
+    return (
+        f"The failures began {failing.since_s:.2f} s into the measurement: {share} that ended from then on failed, most of"
+        f" them {failing.outcome}"
+    )
 
 
 def verdict(report: Report, width: int, color: bool) -> list[str]:
@@ -104,16 +144,18 @@ def _joined(*parts: str | None) -> str:
 
 
 def _counts(report: Report) -> str:
-    """How many were planned, were ok, failed, and were stopped by us, which is no failure of the server."""
+    """How many were planned, were ok, failed, were ended by us, which is no failure of the server, or never sent."""
     counts = report.outcomes.counts
     good = sum(counts.get(name, 0) for name in SUCCESSES)
-    stopped = counts.get(CUT, 0) + counts.get(NOT_SENT, 0)
-    failed = sum(counts.values()) - good - stopped
+    cut = sum(counts.get(name, 0) for name in CENSORED)
+    unsent = counts.get(NOT_SENT, 0)
+    failed = sum(counts.values()) - good - cut - unsent
     planned = counted(report.outcomes.planned, "request")
     parts = [
         f"{good:,} ok",
         f"{failed:,} failed" if failed else "",
-        f"{stopped:,} stopped" if stopped else "",
+        f"{cut:,} unfinished" if cut else "",
+        f"{unsent:,} never sent" if unsent else "",
     ]
     return f"{planned}: {', '.join(filter(None, parts))}"
 
@@ -135,7 +177,7 @@ def load_shape(config: Mapping[str, Any]) -> str:
 
 
 def failures(report: Report, width: int) -> list[str]:
-    """How many failed in which way, and the most frequent faults in the server's words."""
+    """How many failed in which way, the most frequent faults in the server's words, and why others were not sent."""
     failed = _failed(report)
     if not failed:
         return []
@@ -145,13 +187,29 @@ def failures(report: Report, width: int) -> list[str]:
     total = (
         f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} did not succeed: {kinds}"
     )
-    faults = [fit(_fault(fault), width) for fault in report.outcomes.faults[:MOST_FAULTS]]
-    return [*wrap(total, width, "  "), *faults]
+    faults = [fault for fault in report.outcomes.faults if fault["outcome"] not in CENSORED]
+    lines = [_fault(fault) for fault in faults[:MOST_FAULTS]]
+    lines += [
+        f"{fact['count']:,} x {NOT_SENT}: {fact['reason']}" for fact in report.outcomes.not_sent[:MOST_FAULTS]
+    ]
+    shown = [fit("  " + printable(line), width) for line in (*lines, *_limits(report))]
+    return [*wrap(total, width, "  "), *shown]
+
+
+def _limits(report: Report) -> Iterator[str]:
+    """The limits that ended a request."""
+    ended = [
+        f"{report.run.limits[key]:,.10g} {unit} ({flag})"
+        for outcome, (key, unit, flag) in LIMITS.items()
+        if report.outcomes.counts.get(outcome) and report.run.limits.get(key) is not None
+    ]
+    if ended:
+        yield f"limits that ended requests: {', '.join(ended)}"
 
 
 def _fault(fault: Mapping[str, Any]) -> str:
     sample = f" ({fault['sample']})" if fault.get("sample") else ""
-    return "  " + printable(f"{fault['count']:,} x {fault['outcome']}{sample}: {fault['message']}")
+    return f"{fault['count']:,} x {fault['outcome']}{sample}: {fault['message']}"
 
 
 def remarks(report: Report, width: int) -> list[str]:

@@ -2,13 +2,17 @@
 
 `value` is always a number, so any reader takes the column as one. The stat `count` has the unit
 `samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
-reason is in `report.json`. Numbers are written in full, in the shortest form that reads back the same.
+reason is in `report.json`. Where requests were ended before their time, `censored` counts those that had not come to
+the metric's end, `km_p50` and its like are the percentiles with these taken into account (Kaplan-Meier), and a
+percentile without a row is at least `km_least`. Numbers are written in full, in the shortest form that reads back the
+same; only finite ones are.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +23,9 @@ ROLE = "table"
 FILE = "report.csv"
 HEADER = ("metric", "unit", "stat", "value")
 STATS = ("mean", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
-"""A text cell that begins with one of these is run as a formula by spreadsheets."""
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A text cell that begins with one of these is run as a formula by spreadsheets, or by some of them; the last four
+are the full-width forms."""
 
 Line = tuple[str, str, str, str]
 
@@ -45,9 +50,19 @@ def lines(name: str, result: MetricResult) -> Iterator[Line]:
     """The rows of one metric."""
     metric, unit = cell(name), cell(result.unit)
     yield metric, "samples", "count", str(result.count)
-    known = [(stat, getattr(result, stat)) for stat in STATS if getattr(result, stat) is not None]
+    known = [(stat, value) for stat in STATS if _finite(value := getattr(result, stat))]
     for stat, value in known or [("mean", None)]:
         yield metric, unit, stat, "" if value is None else repr(value)
+    if result.with_censored is not None:
+        yield metric, "samples", "censored", str(result.censored)
+        curve = {**result.with_censored, "least": result.with_censored_least}
+        for stat, value in curve.items():
+            if _finite(value):
+                yield metric, unit, f"km_{stat}", repr(value)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def cell(text: str) -> str:

@@ -10,7 +10,8 @@ these requests taken into account (`with_censored`): right-censored, by the prod
 had. Counted from `due`, so do requests that were due and never sent, broken off when the load stopped. A percentile
 is read as the smallest time t with S(t) <= 1 - q; with nothing broken off that is the sample of rank ceil(q n), while
 the plain percentiles are interpolated between two samples. One that the curve does not come down to is null, and is
-at least the longest time seen.
+at least the longest time seen. It is taken that a request broken off would have gone on like others that had lasted
+as long; where a server falls behind more and more, it would have taken longer still.
 
 An answer of several token events that came in one read together with its end is *coalesced*: nobody can tell when its
 tokens came. It is left out of everything that looks at them, and kept where only its end counts.

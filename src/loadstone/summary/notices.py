@@ -71,7 +71,9 @@ def _about_censored(tables: Tables) -> Iterator[str]:
     waited = int(np.isfinite(tables.broken_off_ms("due_ns")).sum()) - cut if tables.has_rate else 0
     parts = [
         f"{counted(cut, 'request')} had not ended when the run did" if cut else "",
-        f"{counted(waited, 'request')} due were never sent" if waited > 0 else "",
+        f"{counted(waited, 'request')} due {'was' if waited == 1 else 'were'} never sent"
+        if waited > 0
+        else "",
     ]
     if told := " and ".join(filter(None, parts)):
         yield (

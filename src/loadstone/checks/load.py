@@ -1,0 +1,94 @@
+"""Whether the load was the one that was meant: not in lockstep, not held up by this machine, not mixed with warm-up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.figures import brief, counted
+from loadstone.metrics import Tables
+from loadstone.report import Check
+
+LOCK_SLOTS = 4
+"""Fewer slots start together by chance too often."""
+LOCK_WINDOW = 0.05
+"""Requests start together when they do within this share of the median latency of each other. By chance a tenth of the
+others do then."""
+LOCK_SHARE = 0.30
+"""Three times what chance gives. On the built-in engine, 4 to 64 slots: 0.98 and more where all answers have one
+length, 0.08 to 0.14 where lengths differ by 5 % and more; two cohorts in turn give 0.33 to 0.5."""
+LOCK_LEAVES_OUT = 2
+"""Rounds at the start, which all slots begin together whatever the server does."""
+LOCK_ROUNDS = 3
+"""Rounds after these, from which on a lock can be told from its beginning."""
+WAITED_SHARE = 0.01
+"""Requests held up, or time during which some were, of which more shifts a p99."""
+
+
+def cohort_lock(evidence: Evidence) -> Check:
+    """Whether the slots of a closed loop start their requests together, in cohorts that stay together.
+
+    Answers of one length, decoded in one batch, end in the same step; their slots free, and fill, at the same moment:
+    the server sees bursts of prompts and then none, not a mixed load. The number is the share of the other slots that
+    start within 5 % of the median latency of a request, on average, the first two rounds left out.
+    """
+    tables = evidence.tables
+    slots = tables.config.load.concurrency or 1
+    if tables.has_rate or slots < LOCK_SLOTS:
+        return answer("cohort_lock", "VALID", None, "%", "only a closed loop of several slots can lock.")
+    share = _together(tables, slots)
+    if share is None:
+        return answer("cohort_lock", "VALID", None, "%", "too few requests for slots to show a pattern.")
+    if share < LOCK_SHARE:
+        return answer("cohort_lock", "VALID", 100 * share, "%", "slots start their requests apart.")
+    finding = (
+        f"slots run in lockstep: with every request {100 * share:.3g} % of the other slots start theirs, so prompts come in"
+        " bursts and decode together."
+    )
+    advice = "Vary the answers' length (--osl-stddev), or offer a rate (--request-rate)."
+    return answer("cohort_lock", "NOTE", 100 * share, "%", finding, advice)
+
+
+def resource_waits(evidence: Evidence) -> Check:
+    """No connection had to wait because this machine had no descriptor or no port left for it.
+
+    DEGRADED when that befell more than 1 % of the requests or some were waiting for more than 1 % of the time.
+    """
+    logs = evidence.tables.run.workers
+    waits = sum(log.waits for log in logs)
+    if not waits:
+        return answer("resource_waits", "VALID", 0, "requests", "descriptors and ports sufficed.")
+    waited_s = max(log.waited_ns for log in logs) / 1e9
+    longest = max(log.waited_ns / log.wall_ns if log.wall_ns else 0.0 for log in logs)
+    finding = (
+        f"{counted(waits, 'request')} had to wait for a free descriptor or port of this machine, for {brief(waited_s)} s in"
+        " all: less was sent than asked."
+    )
+    grave = waits > WAITED_SHARE * evidence.planned or longest > WAITED_SHARE
+    verdict: Verdict = "DEGRADED" if grave else "NOTE"
+    advice = "Raise ulimit -n, widen net.ipv4.ip_local_port_range, or lower the load."
+    return answer("resource_waits", verdict, waits, "requests", finding, advice)
+
+
+def warmup_apart(evidence: Evidence) -> Check:
+    """Every warm-up request had ended before the measured phase began, so that none of its work is in the numbers."""
+    tables = evidence.tables
+    warmups = [phase.end_ns for phase in tables.run.phases if phase.name == "warmup"]
+    if not warmups or tables.phase is None or max(warmups) <= tables.phase.start_ns:
+        return answer("warmup_apart", "VALID", 0, "ms", "no warm-up request was under way while measuring.")
+    overlap_ms = (max(warmups) - tables.phase.start_ns) / 1e6
+    finding = f"warm-up requests were under way for {brief(overlap_ms)} ms of the measured phase."
+    return answer("warmup_apart", "DEGRADED", overlap_ms, "ms", finding, "See loadstone.log and run again.")
+
+
+def _together(tables: Tables, slots: int) -> float | None:
+    """The mean share of the other slots that start together with a request; None with too few requests."""
+    started = tables.requests.select("sent_ns", ended_ns=tables.left_ns).drop_nulls().sort("sent_ns")
+    later = started[LOCK_LEAVES_OUT * slots :]
+    if len(later) < LOCK_ROUNDS * slots:
+        return None
+    sent_ns = later["sent_ns"].to_numpy()
+    window_ns = round(LOCK_WINDOW * float(np.median(later["ended_ns"].to_numpy() - sent_ns)))
+    first = np.searchsorted(sent_ns, sent_ns - window_ns, side="left")
+    last = np.searchsorted(sent_ns, sent_ns + window_ns, side="right")
+    return float(np.minimum((last - first - 1) / (slots - 1), 1.0).mean())
