@@ -37,14 +37,14 @@ def test_messages_go_both_ways(child):
     one = child(ECHO)
     message = {"text": "ünï\n", "n": 1}
     one.tell(message)
-    assert msgspec.json.decode(one.hear_line()) == message
+    assert msgspec.json.decode(one.hear_line(20)) == message
     assert one.close() == 0
 
 
 def test_a_large_message_goes_through_a_full_pipe(child):
     one = child("print(len(sys.stdin.readline()), flush=True)")
     one.tell("x" * 1_000_000)
-    assert one.hear_line() == b"1000003"
+    assert one.hear_line(20) == b"1000003"
 
 
 def test_several_lines_in_one_read_and_one_line_in_several(child):
@@ -60,7 +60,7 @@ def test_several_lines_in_one_read_and_one_line_in_several(child):
 
 def test_a_child_that_ends_without_a_word(child):
     one = child("sys.exit(3)")
-    assert one.hear_line() is None
+    assert one.hear_line(20) is None
     assert one.ended
     one.tell("nobody hears this")
     assert one.close() == 3
@@ -80,22 +80,22 @@ def test_a_child_whose_stdin_ends_is_waited_for(child):
 
 def test_a_child_that_does_not_end_is_killed(child):
     one = child("print(1, flush=True); time.sleep(1000)")
-    one.hear_line()
+    one.hear_line(20)
     assert one.close(wait_s=0.05) == -signal.SIGKILL
 
 
 def test_killing(child):
     one = child("print(1, flush=True); time.sleep(1000)")
-    one.hear_line()
+    one.hear_line(20)
     one.kill()
-    assert one.hear_line() is None
+    assert one.hear_line(20) is None
     assert one.close() == -signal.SIGKILL
     one.kill()
 
 
 def test_the_terminals_signals_do_not_reach_it(child):
     one = child("print(os.getsid(0), flush=True); time.sleep(1000)")
-    assert int(one.hear_line()) == one.pid != os.getsid(0)
+    assert int(one.hear_line(20)) == one.pid != os.getsid(0)
 
 
 def test_descriptors_and_environment_are_handed_on(child, monkeypatch):
@@ -106,7 +106,7 @@ def test_descriptors_and_environment_are_handed_on(child, monkeypatch):
         pass_fds=[write],
         env={"OWN": "value"},
     )
-    assert one.hear_line() == b"kept value"
+    assert one.hear_line(20) == b"kept value"
     assert os.read(read, 10) == b"hello"
     os.close(read)
     os.close(write)
@@ -117,10 +117,10 @@ def test_a_file_in_the_working_directory_does_not_hide_an_import(child, tmp_path
     where.mkdir()
     (where / "json.py").write_text("raise SystemExit('the wrong json')")
     monkeypatch.chdir(where)
-    assert child("import json; print('right', flush=True)").hear_line() == b"right"
+    assert child("import json; print('right', flush=True)").hear_line(20) == b"right"
 
 
 def test_a_child_notices_that_its_parent_is_gone(child):
     one = child("print(1, flush=True); sys.stdin.read(); open('/dev/null')")
-    one.hear_line()
+    one.hear_line(20)
     assert one.close(wait_s=10) == 0  # were it killed, the status would say so

@@ -24,7 +24,8 @@ FLOORS = [
     {"metrics"},
     {"checks"},
     {"summary", "export", "tui", "compose", "preflight"},
-    {"crew", "account"},
+    {"crew", "account", "rebuild"},
+    {"settle"},
     {"run"},
     {"cli"},
     {"__main__"},
@@ -32,7 +33,7 @@ FLOORS = [
 """From the ground up. A room may import from lower floors and from itself, never from its own floor or above."""
 
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-OPENS_SIM = {"cli", "crew", "run", "sim"}
+OPENS_SIM = {"cli", "crew", "settle", "sim"}
 NUMPY = {"read", "metrics", "stats", "checks", "summary"}
 NUMPY_WHEN_ASKED = NUMPY | {"export"}
 

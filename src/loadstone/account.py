@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from loadstone import __version__, environment, folder
 from loadstone.config import Config, masked
-from loadstone.folder import ClockLog, DatasetLog, PreflightLog, RunLog
+from loadstone.figures import brief, counted
+from loadstone.folder import ClockLog, DatasetLog, DeathLog, PreflightLog, RunLog
 from loadstone.load.conduct import Conducted
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
@@ -17,12 +18,15 @@ from loadstone.preflight import Preflight, Reached
 from loadstone.tokens import Tokenizer
 
 SOURCE = "synthetic"
-NOT_BEGUN = Conducted([], [], False, None, 0, None)
+NOT_BEGUN = Conducted([], [], None, 0, None)
 NO_CLOCK = ClockLog(kernel_stamps=False, steps=0)
 
 
 class Setting(NamedTuple):
-    """A run that is known to be good and has not begun. `config` is resolved: seed, model and folder are in it."""
+    """A run that is known to be good and has not begun. `config` is resolved: seed, model and folder are in it.
+
+    `shortages` says what this machine has too little of for the load, one sentence each.
+    """
 
     config: Config
     command: str
@@ -32,6 +36,8 @@ class Setting(NamedTuple):
     tokenizer: Tokenizer
     phases: list[Phase]
     started: datetime
+    workers: int
+    shortages: tuple[str, ...] = ()
 
 
 def template_tokens(log: PreflightLog) -> int | None:
@@ -41,15 +47,21 @@ def template_tokens(log: PreflightLog) -> int | None:
 
 def begun(setting: Setting, reached: Reached, found: Preflight) -> RunLog:
     """The account as it stands before the first request; should main die, this is what is left."""
-    log = account(setting, reached, found, NOT_BEGUN, NO_CLOCK)
+    log = account(setting, reached, found, NOT_BEGUN, NO_CLOCK, [])
     log.end = "aborted"
     return log
 
 
 def account(
-    setting: Setting, reached: Reached, found: Preflight, conducted: Conducted, clock: ClockLog
+    setting: Setting,
+    reached: Reached,
+    found: Preflight,
+    conducted: Conducted,
+    clock: ClockLog,
+    deaths: list[DeathLog],
 ) -> RunLog:
     """The account of a run that has ended."""
+    stop = conducted.stop
     measured = conducted.phases[-1] if conducted.phases else None
     planned = measured.planned if measured else 0
     surveyed = survey(setting.home / folder.PLAN, measured.first_row if measured else 0, planned)
@@ -58,7 +70,7 @@ def account(
         command=setting.command,
         loadstone_version=__version__,
         started=setting.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        end="interrupted" if conducted.interrupted else "aborted" if conducted.trouble else "complete",
+        end="complete" if stop is None else "interrupted" if stop.by == "user" else "aborted",
         seed=setting.seed,
         config=masked(setting.config),
         phases=conducted.phases,
@@ -66,10 +78,13 @@ def account(
         clock=clock,
         dataset=_dataset(setting, planned, surveyed),
         preflight=found.log,
-        server_local=environment.is_local(str(reached.address[0])),
+        server_local=reached.proxy is None and environment.is_local(str(reached.address[0])),
         host_busy_share=conducted.busy_share,
         environment={**environment.host(), "server": found.server},
         notices=list(_notices(setting, found, conducted, surveyed)),
+        stopped_by=stop.by if stop else None,
+        stopped_why=stop.why if stop else None,
+        deaths=deaths,
     )
 
 
@@ -87,8 +102,18 @@ def _dataset(setting: Setting, planned: int, surveyed: Survey) -> DatasetLog:
 
 def _notices(setting: Setting, found: Preflight, conducted: Conducted, surveyed: Survey) -> Iterator[str]:
     """What a reader has to know that the tables do not hold."""
-    if conducted.trouble:
-        yield f"The load was stopped: {conducted.trouble}."
+    if conducted.phases and conducted.phases[-1].name == "warmup":
+        yield "The run ended in its warm-up; nothing was measured."
+    yield from found.notices
+    yield from setting.shortages
+    waits = sum(worker.waits for worker in conducted.workers)
+    if waits:
+        waited_s = max(worker.waited_ns for worker in conducted.workers) / 1e9
+        yield (
+            f"{counted(waits, 'connect')} had to wait for a descriptor or port of this machine, in all for"
+            f" {brief(waited_s)} s; the load was lower than asked. Raise ulimit -n, widen"
+            " net.ipv4.ip_local_port_range, or lower --concurrency or --request-rate."
+        )
     if setting.tokenizer.flaw:
         yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
     if setting.config.input.isl_includes_template and template_tokens(found.log) is None:

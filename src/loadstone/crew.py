@@ -1,29 +1,40 @@
-"""The processes of a run: started early, briefed when all is known, ended in order, and never left behind."""
+"""The processes of a run: started early, briefed when all is known, watched, ended in order, never left behind."""
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
 from loadstone import folder
-from loadstone.board import Board
-from loadstone.child import Child
+from loadstone.board import Board, Field
+from loadstone.child import CLOSE_S, STOPPED_S, Child, Silence
 from loadstone.compose import ComposeJob, ComposerOrder
 from loadstone.config import ENGINE, Config, EndpointConfig, secrets
 from loadstone.errors import LoadstoneError, TargetError
-from loadstone.folder import ClockLog
+from loadstone.folder import ClockLog, DeathLog
 from loadstone.load.fleet import Fleet
-from loadstone.load.job import Job, TlsJob
+from loadstone.load.job import Job
 from loadstone.plan.store import BODIES, ROWS
 from loadstone.preflight import Reached
 from loadstone.read import job as decoding
 from loadstone.sim.options import from_url
 from loadstone.wire import request
 
+logger = logging.getLogger("loadstone")
 WORKERS_A_DECODER = 4
+ENGINE_S = 60.0
+"""The built-in engine listens by then, imports included, or never."""
+IDLE_S = 30.0
+"""A decoder that has neither decoded anything nor used the processor for so long at the end is killed."""
+FRUITLESS_S = 300.0
+"""So is one that uses the processor for so long and decodes nothing."""
+POLL_S = 0.1
+NAMES = {"loadstone.sim.server": "the built-in engine", "loadstone.compose": "the composer"}
 PORTABLE = "LOADSTONE_PORTABLE"
 """Set to 1: no epoll, no timerfd, no kernel stamps, as on systems that lack them."""
 
@@ -43,10 +54,12 @@ class Crew:
         decoders = -(-workers // WORKERS_A_DECODER)
         self._board_path = home / folder.RECORDING / folder.BOARD
         self.board = Board(self._board_path, workers + decoders, create=True)
-        self.fleet = Fleet(workers, home / folder.PLAN / ROWS, log)
+        self.fleet = Fleet(workers, home / folder.PLAN / ROWS, log, self.board)
         quiet = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
         self._decoders = [Child("loadstone.read.follow", log, env=quiet) for _ in range(decoders)]
         self._others: list[Child] = []
+        self._deaths: dict[str, DeathLog] = {}
+        self._stopped = Silence()
 
     def __enter__(self) -> Crew:
         return self
@@ -56,10 +69,11 @@ class Crew:
     ) -> None:
         if kind is not None:
             self.fleet.kill()
-            for decoder in self._decoders:
-                decoder.kill()
+            for child in (*self._decoders, *self._others):
+                child.kill()
+        until = time.monotonic() + CLOSE_S
         for child in (*self._decoders, *self._others):
-            child.close()
+            child.close(until - time.monotonic())
         self.board.close()
         self._board_path.unlink(missing_ok=True)
         recording = self._board_path.parent
@@ -72,14 +86,14 @@ class Crew:
     def engine(self, endpoint: EndpointConfig) -> str | None:
         """Starts the built-in engine, with the model asked for, when the address means it; its own address.
 
-        Raises `TargetError`, `UsageError`.
+        Waits for it for `ENGINE_S` at most. Raises `TargetError`, `UsageError`.
         """
         if not endpoint.url.startswith(ENGINE):
             return None
         options = from_url(endpoint.url)
         options = msgspec.structs.replace(options, model=endpoint.model or options.model)
         child = self._start("loadstone.sim.server", options)
-        line = child.hear_line()
+        line = child.hear_line(ENGINE_S)
         if line is None:
             raise TargetError(f"the built-in engine did not start; see {self._home / folder.LOG}.")
         return f"{options.host}:{msgspec.json.decode(line)['port']}"
@@ -111,6 +125,8 @@ class Crew:
             streaming=config.endpoint.streaming,
             tokenizer=config.input.tokenizer,
             keep=config.output.keep,
+            check_tokens=config.output.check_tokens,
+            max_response_bytes=config.endpoint.max_response_bytes,
             id_prefix=id_prefix,
             secrets=secrets(config.endpoint),
             board=str(self._board_path),
@@ -121,7 +137,12 @@ class Crew:
     def _job(self, config: Config, reached: Reached, id_prefix: str, path: str) -> Job:
         endpoint, target = config.endpoint, reached.target
         head = request.head(
-            target, path, streaming=endpoint.streaming, api_key=endpoint.api_key, headers=endpoint.headers
+            target,
+            path,
+            streaming=endpoint.streaming,
+            api_key=endpoint.api_key,
+            headers=endpoint.headers,
+            proxy=reached.proxy,
         )
         return Job(
             worker=0,
@@ -135,8 +156,8 @@ class Crew:
             family=reached.family,
             address=reached.address,
             authority=target.authority,
-            tls=_tls(endpoint, target.host) if target.tls else None,
-            tunnel=b"",
+            tls=reached.tls,
+            tunnel=reached.tunnel,
             reuse=endpoint.connection_reuse,
             endpoint=endpoint.type,
             streaming=endpoint.streaming,
@@ -149,30 +170,71 @@ class Crew:
         )
 
     def trouble(self) -> str | None:
-        """Why the load cannot go on: a process it depends on has died. Workers are the fleet's own business."""
-        dead = [child.module for child in self._others if child.failed()]
-        return f"{dead[0]} died; see {folder.LOG}" if dead else None
+        """Why the load cannot go on: a process it depends on has died. To be asked a few times a second.
+
+        A dead decoder is noted and is no reason to stop: what it had not read stays in the recording. Workers are
+        the fleet's own business.
+        """
+        self._end_stopped()
+        for index, decoder in enumerate(self._decoders):
+            if decoder.exited():
+                self._died(f"decoder {index}", decoder)
+        dead = [child for child in self._others if child.failed()]
+        for child in dead:
+            self._died(NAMES[child.module], child)
+        return f"{NAMES[dead[0].module]} died ({dead[0].death()}); see {folder.LOG}" if dead else None
+
+    @property
+    def deaths(self) -> list[DeathLog]:
+        """Every process that ended before its time."""
+        return [*self.fleet.deaths.values(), *self._deaths.values()]
+
+    def _died(self, name: str, child: Child) -> None:
+        if name not in self._deaths:
+            fault = child.death()
+            self._deaths[name] = DeathLog(process=name, fault=fault, noticed_ns=time.monotonic_ns())
+            logger.error("%s (pid %d) died: %s", name, child.pid, fault)
+
+    def _end_stopped(self) -> None:
+        """Kills what was stopped. One that only starves, as a decoder at nice 19 may, is left alone."""
+        children = (*self._decoders, *self._others)
+        now = time.monotonic_ns()
+        moving = {index: 0 if child.stopped() else now for index, child in enumerate(children)}
+        for index, stopped_s in self._stopped.look(moving, now).items():
+            if stopped_s >= STOPPED_S:
+                children[index].kill(f"it was stopped for {STOPPED_S:g} s and was killed")
 
     def finish(self) -> ClockLog:
-        """Ends workers, then decoders, once each has written what it holds."""
+        """Ends workers, then decoders, once each has written what it holds.
+
+        Decoders get as long as they get on with it; see `IDLE_S` and `FRUITLESS_S`.
+        """
         self.fleet.quit()
-        drained = []
         for decoder in self._decoders:
             decoder.tell(decoding.Finish())
-            line = decoder.hear_line()
-            if line is not None:
-                drained.append(msgspec.json.decode(line, type=decoding.Done))
+        drained = [word for index in range(len(self._decoders)) if (word := self._last_word(index))]
         return ClockLog(
             kernel_stamps=self.fleet.kernel_stamps and all(word.kernel_stamps for word in drained),
             steps=max((word.clock_steps for word in drained), default=0),
         )
 
+    def _last_word(self, index: int) -> decoding.Done | None:
+        """What a decoder says when it is done; None, and its death is noted, when it does not come to that."""
+        decoder = self._decoders[index]
+        idle, fruitless = Silence(), Silence()
+        while (line := decoder.hear_line(POLL_S)) is None and not decoder.ended:
+            now = time.monotonic_ns()
+            decoded = self._decoded(index)
+            if idle.look({0: (decoded, decoder.cpu_s())}, now)[0] >= IDLE_S:
+                decoder.kill(f"it did nothing for {IDLE_S:g} s and was killed")
+            if fruitless.look({0: decoded}, now)[0] >= FRUITLESS_S:
+                decoder.kill(f"it decoded nothing for {FRUITLESS_S:g} s and was killed")
+            self._end_stopped()
+        if line is None:
+            self._died(f"decoder {index}", decoder)
+            return None
+        return msgspec.json.decode(line, type=decoding.Done)
 
-def _tls(endpoint: EndpointConfig, host: str) -> TlsJob:
-    return TlsJob(
-        server_name=endpoint.server_name or host,
-        verify=not endpoint.insecure,
-        ca=endpoint.ca,
-        client_certificate=endpoint.client_certificate,
-        client_key=endpoint.client_key,
-    )
+    def _decoded(self, index: int) -> int:
+        with self.board.block(self.fleet.workers + index) as block:
+            return int(block[Field.DECODED])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import psutil
 
+PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 PACKAGES = ("loadstone", "httptools", "msgspec", "numpy", "polars", "tokenizers")
 
 
@@ -35,6 +38,24 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def raise_descriptor_limit() -> int:
+    """Lets this process, and those it starts, have as many descriptors as the system allows; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems have a lower limit than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return soft if soft != resource.RLIM_INFINITY else 1 << 30
+
+
+def local_ports() -> int | None:
+    """How many connections to one address this host has ports for; None where the system does not say."""
+    try:
+        first, last = map(int, PORTS.read_text().split())
+    except (OSError, ValueError):
+        return None
+    return last - first + 1
 
 
 def is_local(address: str) -> bool:

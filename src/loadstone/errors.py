@@ -67,6 +67,12 @@ class TargetError(LoadstoneError):
     exit = Exit.FAILED
 
 
+class InterruptedRun(LoadstoneError):
+    """The user has left a run before its report was made; what was recorded is kept."""
+
+    exit = Exit.INTERRUPTED
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest of the known words; empty when none is near."""
     near = difflib.get_close_matches(word, list(known), 1)

@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from loadstone.board import Board, Field
+from loadstone.child import Child
 from loadstone.interrupt import Interrupt
 from loadstone.load import fleet as fleet_module
 from loadstone.load.conduct import Conduct
@@ -19,7 +20,7 @@ from loadstone.plan.store import ROWS
 from loadstone.recording import WireEnd
 
 S, MS = 1_000_000_000, 1_000_000
-COMPLETE, CUT = WireEnd.COMPLETE, WireEnd.CUT
+COMPLETE, CUT, CANCELLED = WireEnd.COMPLETE, WireEnd.CUT, WireEnd.CANCELLED
 pytestmark = pytest.mark.timeout(30)
 
 
@@ -61,7 +62,7 @@ class Led:
 
     def __init__(self, home, workers, job, recorded):
         self.board = Board(home / "board", workers, create=True)
-        self.fleet = Fleet(workers, home / "plan" / ROWS, home / "log")
+        self.fleet = Fleet(workers, home / "plan" / ROWS, home / "log", self.board)
         self.fleet.brief(job)
         self.interrupt = Interrupt()
         self._home = home
@@ -112,9 +113,13 @@ def led(new_home, serve, job_for, write_plan, read_recording):
 
         job = job_for(home, server.address, blocks=workers, **changes)
         start.server = server
-        return Led(home, workers, job, recorded)
+        fleets.append(Led(home, workers, job, recorded))
+        return fleets[-1]
 
-    return start
+    fleets = []
+    yield start
+    for one in fleets:
+        one.fleet.kill()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +141,7 @@ def test_two_workers_send_every_row_exactly_once(led):
     assert max(flown.at_ns for flown in run.flights) <= log.end_ns
     assert sum(worker.flights for worker in conducted.workers) == 300
     assert [worker.fault for worker in conducted.workers] == [None, None]
-    assert (conducted.interrupted, conducted.starved) == (False, 0)
+    assert (conducted.stop, conducted.starved) == (None, 0)
     assert (run.fields[Field.SENT], run.fields[Field.ENDED]) == (300, 300)
 
 
@@ -190,48 +195,124 @@ def test_a_worker_that_is_killed_is_missed_and_the_other_goes_on(led):
     run = led(slow, due=[-1] * 60)
 
     def kill():
-        if run.sent and not run.fleet.faults and run.ticks["measured"] < 20:
+        if run.sent and not run.fleet.deaths and run.ticks["measured"] < 20:
             os.kill(run.pid(1), signal.SIGKILL)
 
     conducted = run.lead(phase(slots=2, requests=60), tick=kill)
-    assert set(run.fleet.faults) == {1}
+    assert set(run.fleet.deaths) == {1}
+    assert (run.fleet.deaths[1].process, run.fleet.deaths[1].fault) == ("worker 1", "killed by signal 9")
     first, second = conducted.workers
-    assert first.fault is None
-    assert "died" in second.fault
-    lost = 60 - first.flights - run.drawn[1]
-    assert lost in (0, 1)  # one, if it was killed between taking a row and counting it
+    assert (first.fault, second.fault) == (None, "killed by signal 9")
+    assert conducted.stop is None
+    (log,) = conducted.phases
+    assert (log.planned, log.drawn, log.dealt) == (60, 60, False)
     assert 0 < run.drawn[1] < 30 < first.flights
     assert set(run.ends) == {COMPLETE}
+
+
+def test_rows_dealt_to_a_dead_worker_stay_planned(led):
+    run = led(answering, due=[i * 20 * MS for i in range(60)])
+
+    def kill():
+        if run.sent and not run.fleet.deaths:
+            os.kill(run.pid(1), signal.SIGKILL)
+
+    (log,) = run.lead(phase(pattern="constant", rate=50.0, slots=None, requests=60), tick=kill).phases
+    assert set(run.fleet.deaths) == {1}
+    assert (log.planned, log.dealt, log.drawn) == (60, True, sum(run.drawn))
+    assert run.drawn[0] == 30 > run.drawn[1]
 
 
 def test_a_fleet_without_a_living_worker_ends_its_phase(led):
     run = led(answering, due=[-1] * 10)
     for worker in (0, 1):
         os.kill(run.pid(worker), signal.SIGKILL)
-    conducted = run.lead(phase(slots=2, requests=10))
-    assert set(run.fleet.faults) == {0, 1}
-    assert all("died" in worker.fault for worker in conducted.workers)
+    conducted = run.lead(phase(name="warmup", slots=2, requests=5), phase(slots=2, requests=5))
+    assert set(run.fleet.deaths) == {0, 1}
+    assert [worker.fault for worker in conducted.workers] == ["killed by signal 9"] * 2
+    assert [(log.name, log.planned) for log in conducted.phases] == [("warmup", 0)]
+
+
+def test_an_open_loop_without_a_living_worker_plans_what_was_due_until_then(led):
+    run = led(answering, due=[0, 1, 600 * S, 600 * S])
+
+    def kill():
+        if run.sent == 2 and not run.fleet.deaths:
+            for worker in (0, 1):
+                os.kill(run.pid(worker), signal.SIGKILL)
+
+    (log,) = run.lead(phase(pattern="constant", rate=1.0, slots=None, requests=4), tick=kill).phases
+    assert log.planned == 2
+    assert log.start_ns < log.stop_ns <= log.end_ns
 
 
 def test_workers_that_cannot_take_their_job_are_missed(led):
     run = led(answering, due=[-1] * 10, endpoint="no-such-endpoint")
-    assert set(run.fleet.faults) == {0, 1}
+    assert [death.fault for death in run.fleet.deaths.values()] == ["exit status 1"] * 2
     run.lead(phase(slots=2, requests=10))
     assert run.flights == []
+
+
+def test_a_worker_that_is_not_ready_in_time_is_missed(led, monkeypatch):
+    monkeypatch.setattr(fleet_module, "READY_S", 0.0)
+    monkeypatch.setattr(fleet_module, "TICK_S", 0.0)
+    run = led(answering, due=[-1] * 10)
+    assert set(run.fleet.deaths) == {0, 1}
+    assert "was not ready within 0 s" in run.fleet.deaths[0].fault
+    run.lead(phase(slots=2, requests=10))
+    assert run.flights == []
+
+
+def stop(run, worker):
+    """A tick that stops a worker once every one has sent something."""
+
+    def tick():
+        if run.sent >= 2 and not run.fleet.deaths:
+            os.kill(run.pid(worker), signal.SIGSTOP)
+
+    return tick
 
 
 def test_a_worker_that_hangs_is_killed_some_time_after_the_cut(led, monkeypatch):
     monkeypatch.setattr(fleet_module, "OVERDUE_S", 0.2)
     run = led(stuck, due=[-1] * 10)
-
-    def hang():
-        if run.sent == 2:
-            os.kill(run.pid(0), signal.SIGSTOP)
-
-    conducted = run.lead(phase(slots=2, duration_ns=400 * MS, grace_ns=100 * MS), tick=hang)
-    assert set(run.fleet.faults) == {0}
+    conducted = run.lead(phase(slots=2, duration_ns=400 * MS, grace_ns=100 * MS), tick=stop(run, 0))
+    assert set(run.fleet.deaths) == {0}
+    assert "0.2 s after they were cancelled" in conducted.workers[0].fault
     assert conducted.workers[1].fault is None
     assert run.ends == {CUT: 1}
+
+
+def test_a_worker_that_is_stopped_is_killed_and_the_other_goes_on(led, monkeypatch):
+    monkeypatch.setattr(fleet_module, "STOPPED_S", 0.4)
+    run = led(slow, due=[-1] * 100)
+    conducted = run.lead(phase(slots=2, requests=100), tick=stop(run, 1))
+    assert set(run.fleet.deaths) == {1}
+    assert conducted.workers[1].fault == "it was stopped for 0.4 s and was killed"
+    assert conducted.phases[0].planned == 100
+    assert conducted.workers[0].flights > 50  # those that the other had not written yet are lost
+
+
+def test_a_worker_without_a_beat_is_killed_though_it_is_not_stopped(led, monkeypatch):
+    monkeypatch.setattr(fleet_module, "HUNG_S", 0.4)
+    run = led(slow, due=[-1] * 100)
+    monkeypatch.setattr(Child, "stopped", lambda child: False)
+    conducted = run.lead(phase(slots=2, requests=100), tick=stop(run, 1))
+    assert conducted.workers[1].fault == "it gave no sign of life for 0.4 s and was killed"
+    assert conducted.workers[0].flights > 50  # those that the other had not written yet are lost
+
+
+def test_trouble_of_a_worker_stops_the_load_at_once(led):
+    run = led(stuck, due=[-1] * 10)
+
+    def trouble():
+        if run.sent == 2:
+            run.fleet.trouble = "no space left"
+
+    conducted = run.lead(phase(name="warmup", slots=2, requests=5), phase(requests=5), tick=trouble)
+    assert conducted.stop == ("trouble", "no space left")
+    assert [log.name for log in conducted.phases] == ["warmup"]
+    assert run.ends == {CANCELLED: 2}
 
 
 def test_one_interrupt_stops_sending_and_awaits_answers(led):
@@ -242,7 +323,7 @@ def test_one_interrupt_stops_sending_and_awaits_answers(led):
             run.interrupt.asked = 1
 
     conducted = run.lead(phase(slots=4, requests=1_000), phase(requests=10), tick=interrupt)
-    assert conducted.interrupted
+    assert conducted.stop == ("user", "interrupted")
     assert len(conducted.phases) == 1
     assert 0 < len(run.flights) < 1_000
     assert run.ends == {COMPLETE: len(run.flights)}
@@ -262,7 +343,7 @@ def test_an_interrupt_of_an_open_loop_does_not_wait_for_the_grace(led):
     assert log.end_ns - log.stop_ns < 10 * S
 
 
-def test_a_second_interrupt_cuts(led):
+def test_a_second_interrupt_cancels(led):
     run = led(stuck, due=[-1] * 10)
 
     def interrupt():
@@ -270,8 +351,22 @@ def test_a_second_interrupt_cuts(led):
             run.interrupt.asked += 1
 
     (log,) = run.lead(phase(slots=2, requests=10), tick=interrupt).phases
-    assert run.ends == {CUT: 2}
+    assert run.ends == {CANCELLED: 2}
     assert log.end_ns - log.stop_ns < 10 * S
+
+
+def test_an_interrupt_in_the_grace_does_not_prolong_it(led):
+    run = led(stuck, due=[-1] * 10)
+
+    def interrupt():
+        if run.sent == 2 and time.monotonic_ns() > run.first_ns + 200 * MS:
+            run.interrupt.asked = 1
+
+    run.first_ns = time.monotonic_ns()
+    conducted = run.lead(phase(slots=2, duration_ns=200 * MS, grace_ns=600 * MS), tick=interrupt)
+    assert conducted.stop == ("user", "interrupted")
+    assert run.ends == {CUT: 2}
+    assert conducted.phases[0].end_ns - conducted.phases[0].stop_ns < 10 * S
 
 
 def test_killing_a_fleet_leaves_no_process(led):

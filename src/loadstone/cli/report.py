@@ -22,7 +22,7 @@ def report(folder: Path, verbose: bool) -> int:
     """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's folder, recorded."""
     if not (folder / layout.RUN).is_file():
         raise UsageError(f"{folder}: holds no {layout.RUN}; give the folder that a run named at its end.")
-    from loadstone.run import rebuild  # the analysis; not needed to find a mistake in the path
+    from loadstone.rebuild import rebuild  # the analysis; not needed to find a mistake in the path
 
     try:
         return rebuild(folder)

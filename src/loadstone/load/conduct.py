@@ -1,7 +1,7 @@
 """Conducts the phases of a run on a fleet, one after the other, and notes how each went.
 
-Decides nothing about the load: what is sent and when stands in the plan. Decides only when a phase begins and,
-when the user interrupts, that nothing more is sent.
+Decides nothing about the load: what is sent and when stands in the plan. Decides only when a phase begins and that
+nothing more is sent, when the user interrupts, too much fails, or something the run depends on is gone.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from loadstone import environment
 from loadstone.board import Board, Field
 from loadstone.folder import PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
+from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import PhaseDone, PhaseOrder
 from loadstone.plan.schedule import DEFAULT_GRACE_S, Phase
@@ -22,18 +23,23 @@ from loadstone.plan.store import read_rows
 
 NOTICE_NS = 30_000_000
 """Orders are given so long before a phase begins, for every worker to be waiting when it does."""
+GIVEN_UP_GRACE_S = 2.0
+"""For answers under way when too much has failed."""
+
+
+class Stop(NamedTuple):
+    """What ended the load before its time, and why in one sentence."""
+
+    by: Literal["user", "failures", "trouble"]
+    why: str
 
 
 class Conducted(NamedTuple):
-    """How the phases went. `workers` are those of the measured phase; `busy_share` is of all cores during it.
-
-    `trouble` says why the load was stopped, when it was not the user who did.
-    """
+    """How the phases went. `workers` are those of the measured phase; `busy_share` is of all cores during it."""
 
     phases: list[PhaseLog]
     workers: list[WorkerLog]
-    interrupted: bool
-    trouble: str | None
+    stop: Stop | None
     starved: int
     busy_share: float | None
 
@@ -41,7 +47,8 @@ class Conducted(NamedTuple):
 class Conduct:
     """A fleet about to be led through its phases.
 
-    `trouble` tells why the load cannot go on, if it cannot; `say` shows the user a line.
+    `trouble` tells why the load cannot go on, if it cannot; `threshold` is the share of failures at which it should
+    not (1: never); `say` shows the user a line.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class Conduct:
         interrupt: Interrupt,
         trouble: Callable[[], str | None] = lambda: None,
         say: Callable[[str], None] = lambda line: None,
+        threshold: float = 1.0,
     ) -> None:
         self._fleet = fleet
         self._board = board
@@ -59,14 +67,15 @@ class Conduct:
         self._interrupt = interrupt
         self._look_for_trouble = trouble
         self._say = say
-        self._trouble: str | None = None
+        self._threshold = threshold
+        self._why: Stop | None = None
         self._stop_ns: int | None = None
-        self._heeded = 0
+        self._cut_ns: int | None = None
 
     def lead(self, phases: Sequence[Phase], tick: Callable[[str, float], None]) -> Conducted:
         """Runs all phases; `tick(phase, elapsed_s)` is called about 4 times a second.
 
-        After an interrupt the phases that have not begun are left out.
+        After a stop, and when no worker is left, the phases that have not begun are left out.
         """
         logs: list[PhaseLog] = []
         done: dict[int, PhaseDone] = {}
@@ -74,7 +83,7 @@ class Conduct:
         busy_share = None
         first_row = 0
         for number, phase in enumerate(phases):
-            if self._interrupt.asked or self._trouble:
+            if logs and (self._why or not self._fleet.alive):
                 break
             busy_before, time_before = environment.cpu_busy_s()
             log, done = self._run(number, phase, first_row, tick)
@@ -84,12 +93,13 @@ class Conduct:
             starved += sum(word.starved for word in done.values())
             first_row += phase.requests or log.planned
         workers = [self._worker(index, done.get(index)) for index in range(self._fleet.workers)]
-        return Conducted(logs, workers, self._interrupt.asked > 0, self._trouble, starved, busy_share)
+        return Conducted(logs, workers, self._why, starved, busy_share)
 
     def _run(
         self, number: int, phase: Phase, first_row: int, tick: Callable[[str, float], None]
     ) -> tuple[PhaseLog, dict[int, PhaseDone]]:
-        drawn = self._drawn()
+        before = self._board.live().fields
+        failures = Failures(self._threshold, phase.slots, before)
         start_ns = time.monotonic_ns() + NOTICE_NS
         stop_ns = None if phase.duration_ns is None else start_ns + phase.duration_ns
         order = PhaseOrder(
@@ -103,24 +113,30 @@ class Conduct:
         )
 
         def look() -> None:
-            self._heed(phase)
-            tick(phase.name, max(0, time.monotonic_ns() - start_ns) / 1e9)
+            elapsed_s = max(0, time.monotonic_ns() - start_ns) / 1e9
+            self._heed(phase, failures.look(self._board.live().fields, elapsed_s))
+            tick(phase.name, elapsed_s)
 
+        self._cut_ns = order.cut_ns
         done = self._fleet.run(order, phase.slots, look)
+        if not self._fleet.alive and self._stop_ns is None:
+            self._stop_ns = time.monotonic_ns()
         end_ns = max((word.end_ns for word in done.values()), default=time.monotonic_ns())
-        stopped_ns = min(t for t in (stop_ns, self._stop_ns, end_ns) if t is not None)
+        stopped_ns = max(start_ns, min(t for t in (stop_ns, self._stop_ns, end_ns) if t is not None))
+        drawn = self._board.live().fields[Field.DRAWN] - before[Field.DRAWN]
+        if phase.slots is not None:  # a worker may be killed between taking a row and counting it
+            drawn = max(drawn, self._fleet.drawn(first_row, phase.requests))
         log = PhaseLog(
             name=phase.name,
             first_row=first_row,
-            planned=self._planned(phase, first_row, start_ns, stopped_ns, self._drawn() - drawn),
+            planned=self._planned(phase, first_row, start_ns, stopped_ns, drawn),
             start_ns=start_ns,
             stop_ns=stopped_ns,
-            end_ns=end_ns,
+            end_ns=max(start_ns, end_ns),
+            drawn=drawn,
+            dealt=phase.slots is None,
         )
         return log, done
-
-    def _drawn(self) -> int:
-        return self._board.live().fields[Field.DRAWN]
 
     def _planned(self, phase: Phase, first_row: int, start_ns: int, stopped_ns: int, drawn: int) -> int:
         """Rows that count: in a closed loop those drawn, else those due before the stop."""
@@ -132,30 +148,44 @@ class Conduct:
         rows = read_rows(self._plan, first_row, last)
         return sum(start_ns + row.due_ns < stopped_ns for row in rows)
 
-    def _heed(self, phase: Phase) -> None:
-        """Stops the load when the user or trouble asks: answers under way have the grace, at a second Ctrl-C not."""
-        if self._trouble is None and (trouble := self._look_for_trouble()):
-            self._trouble = trouble
-            self._stop(phase, at_once=False)
-        if self._interrupt.asked > self._heeded:
-            self._heeded = self._interrupt.asked
-            self._stop(phase, at_once=self._heeded > 1)
+    def _heed(self, phase: Phase, failing: str | None) -> None:
+        """Stops the load when there is a reason to.
 
-    def _stop(self, phase: Phase, at_once: bool) -> None:
+        Answers under way have the grace when the user asks, little of it when too much fails, and none when the
+        user asks again or nothing more can be recorded.
+        """
+        grace_s = DEFAULT_GRACE_S if phase.grace_ns is None else phase.grace_ns / 1e9
+        if self._interrupt.asked:
+            at_once = self._interrupt.asked > 1
+            self._stop(Stop("user", "interrupted"), 0.0 if at_once else grace_s)
+        if trouble := self._fleet.trouble:
+            self._stop(Stop("trouble", trouble), 0.0)
+        if trouble := self._look_for_trouble():
+            self._stop(Stop("trouble", trouble), grace_s)
+        if failing:
+            self._stop(Stop("failures", failing), min(grace_s, GIVEN_UP_GRACE_S))
+
+    def _stop(self, why: Stop, grace_s: float) -> None:
+        """Gives the order, unless what is under way is cancelled sooner anyway. The first reason is the one told."""
         now = time.monotonic_ns()
-        if self._stop_ns is None:
-            self._stop_ns = now
-        grace_ns = round(DEFAULT_GRACE_S * 1e9) if phase.grace_ns is None else phase.grace_ns
-        self._fleet.stop(self._stop_ns, now if at_once else now + grace_ns)
-        if at_once:
-            self._say("cancelling what is under way")
-        else:
+        cut_ns = now + round(grace_s * 1e9)
+        self._why = self._why or why
+        if self._cut_ns is not None and cut_ns >= self._cut_ns:
+            return
+        self._stop_ns = self._stop_ns or now
+        self._cut_ns = cut_ns
+        self._fleet.stop(self._stop_ns, cut_ns)
+        reason = "" if why.by == "user" else f" ({why.why})"
+        if grace_s:
             self._say(
-                f"stopping: answers under way have {grace_ns / 1e9:g} s to end; once more (Ctrl-C) cancels them"
+                f"stopping{reason}: answers under way have {grace_s:g} s to end; once more (Ctrl-C) cancels them"
             )
+        else:
+            self._say(f"cancelling what is under way{reason}")
 
     def _worker(self, index: int, word: PhaseDone | None) -> WorkerLog:
-        fault = self._fleet.faults.get(index)
+        death = self._fleet.deaths.get(index)
+        fault = death.fault if death else None
         if word is None:
             return WorkerLog(
                 worker=index, cpu_ns=0, wall_ns=0, flights=0, reads=0, fault=fault or "it said nothing"
@@ -167,4 +197,6 @@ class Conduct:
             flights=word.flights,
             reads=word.reads,
             fault=fault,
+            waits=word.waits,
+            waited_ns=word.waited_ns,
         )

@@ -1,7 +1,8 @@
 """The fleet: all workers of a run, started early, given phases, and heard until every flight has ended.
 
 Co-ordination is nothing but orders down the pipes and words back; rows are shared by the kernel
-(`loadstone.load.rows`). A worker that dies is noticed by its pipe, and the others go on.
+(`loadstone.load.rows`). A worker that dies is noticed by its pipe, one that stands still by its beat on the board;
+the others go on. Nothing here waits without a bound, but for flights that end by their own limits.
 """
 
 from __future__ import annotations
@@ -15,12 +16,18 @@ from pathlib import Path
 
 import msgspec
 
-from loadstone.child import Child
-from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Word
+from loadstone.board import Board, Field
+from loadstone.child import CLOSE_S, STOPPED_S, Child, Silence
+from loadstone.folder import DeathLog
+from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Trouble, Word
 from loadstone.plan.store import ROW
 
 logger = logging.getLogger("loadstone")
 TICK_S = 0.25
+READY_S = 60.0
+"""A worker that is not ready by then, imports included, is killed."""
+HUNG_S = 15.0
+"""A worker without a beat for so long is killed, though it is not stopped: a busy machine or disk gets this much."""
 OVERDUE_S = 5.0
 """A worker that has not ended a phase this long after its cut is taken for hung, and killed."""
 
@@ -33,11 +40,14 @@ def share(slots: int | None, worker: int, workers: int) -> int | None:
 
 
 class Fleet:
-    """The worker processes. `rows_fd` is the shared description of the plan's rows."""
+    """The worker processes. `rows_fd` is the shared description of the plan's rows; block w of the board is worker w's."""
 
-    def __init__(self, workers: int, rows_path: Path, log: Path) -> None:
+    def __init__(self, workers: int, rows_path: Path, log: Path, board: Board) -> None:
         self.workers = workers
-        self.faults: dict[int, str] = {}
+        self.deaths: dict[int, DeathLog] = {}
+        """The workers that ended before their time, by number."""
+        self.trouble: str | None = None
+        """Why a worker says that it cannot go on."""
         self.kernel_stamps = True
         self.rows_fd = os.open(rows_path, os.O_RDONLY | os.O_CREAT, 0o644)
         self._children = [
@@ -46,57 +56,78 @@ class Fleet:
         self._selector = selectors.DefaultSelector()
         for index, child in enumerate(self._children):
             self._selector.register(child, selectors.EVENT_READ, index)
+        self._blocks = [board.block(index) for index in range(workers)]
+        self._silence = Silence()
         self._stop: StopOrder | None = None
         self._ended = False
 
+    @property
+    def alive(self) -> set[int]:
+        """The workers that are left."""
+        return set(range(self.workers)) - self.deaths.keys()
+
     def brief(self, job: Job) -> None:
-        """Gives every worker its job and waits until all are ready."""
+        """Gives every worker its job and waits until all are ready, for `READY_S` at most."""
         for index, child in enumerate(self._children):
             child.tell(msgspec.structs.replace(job, worker=index, workers=self.workers, rows_fd=self.rows_fd))
-        waiting = self._alive()
+        until = time.monotonic() + READY_S
+        waiting = self.alive
         while waiting:
             for index, word in self._words(TICK_S):
                 if isinstance(word, Ready):
                     waiting.discard(index)
                     self.kernel_stamps = self.kernel_stamps and word.kernel_stamps
-            waiting &= self._alive()
+            waiting &= self.alive
+            if time.monotonic() >= until:
+                self._kill(waiting, f"it was not ready within {READY_S:g} s and was killed")
 
     def run(self, order: PhaseOrder, slots: int | None, tick: Callable[[], None]) -> dict[int, PhaseDone]:
         """Runs one phase in every worker that is alive, to its end; `tick` is called about 4 times a second.
 
-        The words of the workers by number; one that died is missing here and has an entry in `faults`.
+        The words of the workers by number; one that died is missing here and has an entry in `deaths`. Lasts as
+        long as the phase and its flights; a worker that shows no sign of life meanwhile is killed.
         """
         self._stop = None
         os.lseek(self.rows_fd, order.first_row * ROW.size, os.SEEK_SET)
-        for index in self._alive():
+        for index in self.alive:
             self._children[index].tell(
                 msgspec.structs.replace(order, slots=share(slots, index, self.workers))
             )
         done: dict[int, PhaseDone] = {}
         next_tick = 0.0
-        while self._alive() - done.keys():
+        while self.alive - done.keys():
             done |= {index: word for index, word in self._words(TICK_S) if isinstance(word, PhaseDone)}
             if time.monotonic() >= next_tick:
                 next_tick = time.monotonic() + TICK_S
                 tick()
-                self._end_hung(order, done)
+                self._end_overdue(order, done)
+                self._end_silent(done)
         return done
 
     def stop(self, stop_ns: int, cut_ns: int) -> None:
         """Lets nothing more be sent, and cancels at `cut_ns` what is still under way then."""
-        self._stop = StopOrder(stop_ns=stop_ns, cut_ns=cut_ns)
-        for index in self._alive():
+        self._stop = StopOrder(stop_ns=stop_ns, cut_ns=cut_ns, given_up=True)
+        for index in self.alive:
             self._children[index].tell(self._stop)
 
+    def drawn(self, first_row: int, rows: int | None) -> int:
+        """Rows of the phase that workers have taken from the shared description; exact whoever died."""
+        taken = os.lseek(self.rows_fd, 0, os.SEEK_CUR) // ROW.size - first_row
+        return taken if rows is None else min(taken, rows)
+
     def quit(self) -> None:
-        """Lets every worker write what it holds and exit, and waits for that; a second time does nothing."""
+        """Lets every worker write what it holds and exit; one that takes over 10 s is killed. Does it once."""
         if self._ended:
             return
         self._ended = True
-        for index in self._alive():
+        for index in self.alive:
             self._children[index].tell(Quit())
-        for child in self._children:
-            child.close()
+        until = time.monotonic() + CLOSE_S
+        for index, child in enumerate(self._children):
+            if child.close(until - time.monotonic()) and index not in self.deaths:
+                self._died(index, child.death())
+        for block in self._blocks:
+            block.release()
         self._selector.close()
         os.close(self.rows_fd)
 
@@ -106,23 +137,41 @@ class Fleet:
             child.kill()
         self.quit()
 
-    def _alive(self) -> set[int]:
-        return set(range(self.workers)) - self.faults.keys()
-
     def _words(self, wait_s: float) -> Iterator[tuple[int, Word]]:
         """What the workers say within `wait_s`."""
         for key, _ in self._selector.select(wait_s):
             index: int = key.data
             child = self._children[index]
             for line in child.hear():
-                yield index, msgspec.json.decode(line, type=Word)
+                word = msgspec.json.decode(line, type=Word)
+                if isinstance(word, Trouble):
+                    self.trouble = self.trouble or word.message
+                    self._died(index, word.message)
+                yield index, word
             if child.ended:
                 self._selector.unregister(child)
-                self.faults[index] = f"its process (pid {child.pid}) died"
-                logger.error("worker %d: %s", index, self.faults[index])
+                if index not in self.deaths:
+                    self._died(index, child.death())
 
-    def _end_hung(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
+    def _died(self, index: int, fault: str) -> None:
+        self.deaths[index] = DeathLog(process=f"worker {index}", fault=fault, noticed_ns=time.monotonic_ns())
+        logger.error("worker %d (pid %d) died: %s", index, self._children[index].pid, fault)
+
+    def _kill(self, workers: set[int], because: str) -> None:
+        for index in workers:
+            self._children[index].kill(because)
+
+    def _end_overdue(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
         cut_ns = self._stop.cut_ns if self._stop else order.cut_ns
         if cut_ns is not None and time.monotonic_ns() > cut_ns + OVERDUE_S * 1e9:
-            for index in self._alive() - done.keys():
-                self._children[index].kill()
+            why = f"it had not ended its requests {OVERDUE_S:g} s after they were cancelled and was killed"
+            self._kill(self.alive - done.keys(), why)
+
+    def _end_silent(self, done: dict[int, PhaseDone]) -> None:
+        """Kills the workers that are stopped, and those that hang."""
+        beats = {index: self._blocks[index][Field.BEAT_NS] for index in self.alive - done.keys()}
+        for index, silent_s in self._silence.look(beats, time.monotonic_ns()).items():
+            if silent_s >= STOPPED_S and self._children[index].stopped():
+                self._kill({index}, f"it was stopped for {STOPPED_S:g} s and was killed")
+            elif silent_s >= HUNG_S:
+                self._kill({index}, f"it gave no sign of life for {HUNG_S:g} s and was killed")

@@ -1,4 +1,4 @@
-"""What `run` decides by itself; the story as a whole is told in `tests/e2e`."""
+"""What is settled before a run: its folder, its workers, when it is given up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from loadstone.config import Config, EndpointConfig
 from loadstone.plan import schedule
-from loadstone.run import default_folder
+from loadstone.settle import default_folder
 
 
 @pytest.mark.parametrize("model", ["../../etc", "m" * 5000, "漢" * 300, "\x1b]0;x\x07", "", "..", "a/b\nc"])

@@ -1,0 +1,86 @@
+"""Makes every output of a run from its folder alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from loadstone import folder
+from loadstone.errors import Exit, LoadstoneError, UsageError
+from loadstone.terminal import printable, wants_color
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What a disk, a quota or a limit on files says when it takes no more."""
+_FULL_IN_WORDS = re.compile(rf"os error ({'|'.join(str(number) for number in sorted(FULL))})\b")
+
+
+def rebuild(home: Path) -> Exit:
+    """Makes all outputs of a run folder, prints the summary, and tells the exit code.
+
+    Raises `UsageError` when the folder holds no run, `LoadstoneError` when there is no space for its report; nothing
+    is deleted then.
+    """
+    try:
+        log = folder.read_run(home)
+    except FileNotFoundError:
+        raise UsageError(f"{home} holds no run: it has no {folder.RUN}.") from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{home / folder.RUN} is damaged: {error}.") from None
+    try:
+        return _built(home, log)
+    except Exception as error:
+        if is_full(error):
+            raise no_space(home) from None
+        raise
+
+
+def no_space(home: Path) -> LoadstoneError:
+    """What to say when the report does not fit on the disk."""
+    return LoadstoneError(
+        f"no space left for the report of this run; nothing recorded is lost. "
+        f"`loadstone report {home}` makes the report when there is space."
+    )
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error means that the disk takes no more. polars says so in words only."""
+    return getattr(error, "errno", None) in FULL or bool(_FULL_IN_WORDS.search(str(error)))
+
+
+def _built(home: Path, log: folder.RunLog) -> Exit:
+    os.environ.setdefault("POLARS_MAX_THREADS", "2")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from loadstone import summary  # numpy and polars are not worth their time before the load has ended
+    from loadstone.export import console, write_all
+    from loadstone.read import salvage, tables
+
+    if log.end == "aborted" and not log.phases:
+        salvage.salvage(home)
+    tables.build(home)
+    report = write_all(summary.summarise(home), home)
+    width = shutil.get_terminal_size((100, 40)).columns
+    color = wants_color(sys.stdout, os.environ)
+    _show(console.render(report, width=width, color=color, folder=home), home)
+    return summary.exit_code(report)
+
+
+def _show(text: str, home: Path) -> None:
+    """Prints the summary; a reader or a terminal that has gone, or a full disk behind stdout, costs nothing but that."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            with suppress(OSError):
+                print(
+                    f"loadstone: the summary could not be printed ({error.strerror}); it is in"
+                    f" {printable(str(home / 'summary.txt'))}.",
+                    file=sys.stderr,
+                )
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
