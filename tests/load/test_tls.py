@@ -7,7 +7,10 @@ import ssl
 import pytest
 
 from loadstone.load import sockets
+from loadstone.load.job import TlsJob
 from loadstone.load.tls import Tls
+
+CHECKED = TlsJob(server_name="localhost", verify=True)
 
 
 class Far:
@@ -27,7 +30,7 @@ class Far:
 @pytest.fixture
 def ends(trusted):
     """A client and a server that have shaken hands."""
-    near, far = Tls(sockets.tls_context(verify=True), "localhost"), Far(trusted)
+    near, far = Tls(sockets.tls_context(CHECKED), "localhost"), Far(trusted)
     done = near.handshake()
     for _ in range(5):
         far.incoming.write(near.pending())
@@ -74,7 +77,7 @@ def test_rubbish_is_an_ssl_error(ends):
 
 def test_only_http_1_is_offered(trusted):
     trusted.set_alpn_protocols(["h2", "http/1.1"])
-    near, far = Tls(sockets.tls_context(verify=True), "localhost"), Far(trusted)
+    near, far = Tls(sockets.tls_context(CHECKED), "localhost"), Far(trusted)
     near.handshake()
     far.incoming.write(near.pending())
     far.goes_on(far.tls.do_handshake)
@@ -82,7 +85,7 @@ def test_only_http_1_is_offered(trusted):
 
 
 def test_without_verification_no_name_is_checked():
-    context = sockets.tls_context(verify=False)
+    context = sockets.tls_context(TlsJob(server_name="localhost", verify=False))
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
-    context = sockets.tls_context(verify=True)
+    context = sockets.tls_context(CHECKED)
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)

@@ -85,7 +85,7 @@ def test_a_server_that_never_shakes_hands(fly):
 
     job = TlsJob(server_name="localhost", verify=True)
     (flown,) = fly(script, tls=job, connect_timeout_ns=50 * MS).flights
-    assert (flown.end, flown.sends) == (TLS, [])
+    assert (flown.end, flown.sends) == (WireEnd.TIMEOUT_CONNECT, [])
     assert flown.words == "no connection within 0.05 s"
 
 

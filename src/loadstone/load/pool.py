@@ -88,4 +88,5 @@ class Sticky:
 
 def pool(reuse: Reuse) -> Pool:
     """An empty pool of that strategy."""
-    return {"pooled": Pooled, "never": Never, "sticky-user-sessions": Sticky}[reuse]()
+    kinds: dict[Reuse, type[Pool]] = {"pooled": Pooled, "never": Never, "sticky-user-sessions": Sticky}
+    return kinds[reuse]()
