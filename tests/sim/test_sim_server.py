@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from loadstone.errors import UsageError
+from loadstone.sim.loop import Server
 from loadstone.sim.options import SimOptions
-from loadstone.sim.server import Server
 from loadstone.sim.truth import TruthRow, read_truth
 
 FAST = {"step_ms": 1.0, "step_us_per_sequence": 0.0, "prefill_us_per_token": 0.0}

@@ -19,7 +19,23 @@ LEAVES = tuple(
 )
 
 
+def _list_faults(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from loadstone.sim.faults.listing import text
+
+        click.echo(text())
+        ctx.exit()
+
+
 @click.command(cls=Sheet, leaves=LEAVES, context_settings=SETTINGS)
+@click.option(
+    "--faults",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_faults,
+    help="List the faults: outcome, requests that can get it, what the server does.",
+)
 @verbose
 def simulate(verbose: bool, **flags: Any) -> int:
     """Serve an OpenAI-compatible API without a model: real HTTP, real time, simulated steps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,6 +14,9 @@ Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
 Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
 """Bounded by an hour: an endless step is an engine that hangs, which is not meant."""
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+JOINS = "+"
+"""Joins several faults in an address, where a comma separates keys."""
 
 
 class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,6 +70,19 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seed: Annotated[
         Seed, option("--seed", help="Where answers end when nothing makes them go on.", group="Answers")
     ] = 0
+    fault: Annotated[
+        tuple[str, ...],
+        option(
+            "--fault",
+            help="Answer like this (may repeat), or a share of the requests; all: every fault mixed.",
+            group="Faults",
+            form="NAME[:SHARE]",
+        ),
+    ] = ()
+    fault_preflight: Annotated[
+        bool,
+        option("--fault-preflight", help="Preflight requests get faults too; else never.", group="Faults"),
+    ] = False
 
 
 def from_url(url: str) -> SimOptions:
@@ -87,8 +104,19 @@ def _convert(values: dict[str, Any]) -> SimOptions:
         if key not in known:
             advice = f"{did_you_mean(key, known)} Known: {', '.join(known)}.".lstrip()
             raise UsageError(f"{ENGINE} there is no option {key!r}. {advice}")
+    if "fault" in values:
+        values = {**values, "fault": [name.strip() for name in values["fault"].split(JOINS)]}
     try:
-        return msgspec.convert(values, SimOptions, strict=False)
+        options = msgspec.convert(values, SimOptions, strict=False)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         raise UsageError(f"{ENGINE} {where.rstrip('`')}: {what}.") from None
+    if options.fault:
+        _check(options.fault)
+    return options
+
+
+def _check(faults: Sequence[str]) -> None:
+    from loadstone.sim.faults.choice import mix  # a run without faults need not know them
+
+    mix(faults)

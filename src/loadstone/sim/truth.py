@@ -1,4 +1,4 @@
-"""The ground truth: what the server received and sent, and when. JSON lines, one a request, when it ends.
+"""The ground truth: what the server received and sent, and when. JSON lines, one an answer, when it ends.
 
 Times are CLOCK_MONOTONIC ns, the clock of every process of the machine; null where it never came to that.
 """
@@ -12,7 +12,7 @@ import msgspec
 
 
 class TruthRow(msgspec.Struct, kw_only=True):
-    """One request as it was."""
+    """One answer as it was. A request that the client sent again, for a redirect or on a new connection, has two."""
 
     request_id: str
     """The client's X-Request-ID; the server's own answer id when it sent none."""
@@ -26,8 +26,12 @@ class TruthRow(msgspec.Struct, kw_only=True):
     prompt_tokens: int
     tokens: int = 0
     """Output tokens sent."""
-    end: Literal["stop", "length", "closed"] = "closed"
-    """How the answer ended; closed: the client left before."""
+    bytes_sent: int = 0
+    """Bytes of the response, head and framing included, that the kernel took."""
+    end: Literal["stop", "length", "played", "closed"] = "closed"
+    """How the answer ended; played: its fault was played to the end; closed: the client left before."""
+    fault: str | None = None
+    """The fault it was answered with."""
 
 
 class TruthFile:

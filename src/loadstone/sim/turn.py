@@ -27,11 +27,17 @@ class Turn(Sequence):
     def advance(self, now_ns: int) -> bytes:
         """What to send at `now_ns` for the token just produced; empty when nothing is due."""
         if self._asked.stream:
-            return self._stream(now_ns)
-        if not self.ended:
+            data = self._stream()
+        elif self.ended:
+            data = response(200, self._answer.whole(), keep_alive=self._keep_alive)
+        else:
             return b""
-        self._note(now_ns, self.output_tokens)
-        return response(200, self._answer.whole(), keep_alive=self._keep_alive)
+        truth = self.truth
+        if truth.first_sent_ns is None:
+            truth.first_sent_ns = now_ns
+        truth.last_sent_ns = now_ns
+        truth.bytes_sent += len(data)
+        return data
 
     def at_once(self, now_ns: int) -> bytes:
         """The whole answer, with no engine behind it."""
@@ -41,19 +47,17 @@ class Turn(Sequence):
             pieces.append(self.advance(now_ns))
         return b"".join(pieces)
 
-    def _stream(self, now_ns: int) -> bytes:
+    def row(self) -> TruthRow:
+        """The truth, when it is over or the client has left."""
+        if self._asked.stream or self.ended:
+            self.truth.tokens = self.produced
+        if self.ended:
+            self.truth.end = self._asked.finish
+        return self.truth
+
+    def _stream(self) -> bytes:
         data = chunk(self._answer.token(self.produced - 1))
         if self.produced == 1:
             opening = self._answer.opening()
             data = STREAM_HEAD + (chunk(opening) if opening else b"") + data
-        self._note(now_ns, self.produced)
         return data + chunk(self._answer.closing()) + LAST_CHUNK if self.ended else data
-
-    def _note(self, now_ns: int, tokens: int) -> None:
-        truth = self.truth
-        if truth.first_sent_ns is None:
-            truth.first_sent_ns = now_ns
-        truth.last_sent_ns = now_ns
-        truth.tokens = tokens
-        if self.ended:
-            truth.end = self._asked.finish

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from loadstone.sim.faults.family import Family, Play
 from loadstone.sim.faults.script import DONE, FIRST_NS, GAP_NS, Beat, Script, chunked, ended, head, sse
 from loadstone.sim.faults.statuses import error, refusal
 from loadstone.sim.faults.steps import Close, Send, Steps, Wait
-from loadstone.sim.http import chunk
+from loadstone.sim.http import LAST_CHUNK, chunk
 
 FAMILY = Family("Hostile")
 PIECE_BYTES = 1 << 20
@@ -18,6 +19,7 @@ PIECE_NS = 5_000_000
 BIG_BYTES = 5_000_000
 TINY_EVENTS = 100_000
 BOMB_BYTES = 1 << 30
+BOMB_PIECE_BYTES = 4 << 20
 NESTING = 100_000
 ESCAPES = "\x1b[2J\x1b[31mred\x1b]0;title\x07 \u202etxt.exe\u202c \u200bzero\u2066 \r\n\x00 \x9b1m"
 """Clears a terminal, colours it, names its window, turns the direction of writing; control characters of all kinds."""
@@ -46,7 +48,7 @@ for _name, _does, _start in (
         "Answers with the status 000.",
         b"HTTP/1.1 000 Nothing\r\n%bContent-Length: 2\r\n\r\n{}" % _FIELDS,
     ),
-    ("http-0.9", "Answers without any head.", b"data: hello\n\ndata: [DONE]\n\n"),
+    ("http-0-9", "Answers without any head.", b"data: hello\n\ndata: [DONE]\n\n"),
     ("http-2", "Answers as HTTP/2 in words.", b"HTTP/2 200\r\n%bContent-Length: 2\r\n\r\n{}" % _FIELDS),
     ("binary", "Answers with bytes of another protocol.", bytes(range(256)) * 4),
     (
@@ -155,6 +157,9 @@ def endless_tokens(script: Script) -> Steps:
 
 # ---- compression ----
 
+_GZIP = b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"
+_GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"
+
 
 def _compressed(script: Script, beats: list[Beat]) -> Steps:
     """The beats, each compressed and flushed, in chunks."""
@@ -162,7 +167,7 @@ def _compressed(script: Script, beats: list[Beat]) -> Steps:
     pressed = [
         beat._replace(data=press.compress(beat.data) + press.flush(zlib.Z_SYNC_FLUSH)) for beat in beats
     ]
-    encoded = script.head(fields=b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n")
+    encoded = script.head(fields=_GZIP)
     return chunked(encoded, ended(pressed, press.flush()))
 
 
@@ -178,16 +183,14 @@ def gzip_bursts(script: Script) -> Steps:
     beats = script.beats()
     press = zlib.compressobj(wbits=31)
     data = b"".join(press.compress(beat.data) for beat in beats) + press.flush()
-    encoded = script.head(fields=b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n")
+    encoded = script.head(fields=_GZIP)
     return chunked(encoded, [Beat(script.span_ns, data, script.asked.output_tokens)])
 
 
 @FAMILY.fault("protocol-error", needs="stream")
 def gzip_broken(script: Script) -> Steps:
     """Says that the stream is compressed with gzip, which it is not."""
-    return chunked(
-        script.head(fields=b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"), script.beats()
-    )
+    return chunked(script.head(fields=_GZIP), script.beats())
 
 
 @FAMILY.fault("protocol-error", needs="stream")
@@ -200,16 +203,22 @@ def br(script: Script) -> Steps:
 
 @FAMILY.fault("too-large", needs="stream")
 def gzip_bomb(script: Script) -> Steps:
-    """Sends 1 MB that become a comment of 1 GB when decompressed."""
+    """Sends 1 MB that become a comment of 1 GB when decompressed, and then a good stream."""
+    press = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    piece = b"a" * BOMB_PIECE_BYTES
+    opening = press.compress(b":") + press.flush(zlib.Z_FULL_FLUSH)
+    packed = press.compress(piece) + press.flush(zlib.Z_FULL_FLUSH)  # the same wherever it comes
+    crc = zlib.crc32(b":")
     yield Wait(FIRST_NS)
-    yield Send(script.head(fields=b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"))
-    press = zlib.compressobj(wbits=31)
-    yield Send(chunk(press.compress(b":") + press.flush(zlib.Z_SYNC_FLUSH)))
-    piece = b"a" * (BOMB_BYTES // 64)
-    for _ in range(64):
+    yield Send(script.head(fields=_GZIP) + chunk(_GZIP_HEAD + opening))
+    for _ in range(BOMB_BYTES // BOMB_PIECE_BYTES):
         yield Wait(PIECE_NS)
-        yield Send(chunk(press.compress(piece) + press.flush(zlib.Z_SYNC_FLUSH)))
-    yield Send(chunk(press.flush()) + b"0\r\n\r\n")
+        yield Send(chunk(packed))
+        crc = zlib.crc32(piece, crc)
+    rest = b"\n\n" + b"".join(beat.data for beat in script.beats())
+    size = 1 + BOMB_BYTES + len(rest)
+    trailer = struct.pack("<II", zlib.crc32(rest, crc), size % 2**32)
+    yield Send(chunk(press.compress(rest) + press.flush() + trailer) + LAST_CHUNK, script.asked.output_tokens)
 
 
 # ---- events ----

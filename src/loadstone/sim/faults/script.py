@@ -46,7 +46,7 @@ class Script(NamedTuple):
     """Whether it is the first request of its connection."""
     number: int
     """The running number of the request, from 1; preflights are not counted."""
-    after: int
+    after: int = 0
     """Of a fault of the whole server: how many requests are answered well before it."""
 
     # ---- events ----

@@ -1,0 +1,326 @@
+"""The built-in engine as a server: one thread, one loop, real sockets and real time around `Engine`.
+
+A step starts where the last one ended, on the engine's own time line, so that a late burst of sends does not
+stretch the steps. Answers as it should; `faulty.py` has the one that does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from loadstone.errors import UsageError
+from loadstone.sim.cost import Cost, linear
+from loadstone.sim.engine import Engine
+from loadstone.sim.http import Refused, Request, RequestReader, response
+from loadstone.sim.openai import Answer, ApiError, Asked
+from loadstone.sim.options import SimOptions
+from loadstone.sim.play import Play
+from loadstone.sim.routes import route
+from loadstone.sim.stamps import GONE, Received, Stamps
+from loadstone.sim.truth import TruthFile, TruthRow
+from loadstone.sim.turn import Turn
+
+BACKLOG = 4096
+CATCH_UP_NS = 5_000_000
+"""A step may start this much in the past; a loop that is later than that gives the time up for lost."""
+TRUTH_REST_S = 0.05
+"""The truth file is written out when nothing has happened for this long, and at the end."""
+
+
+class Connection:
+    """One client. Requests that come before the answer under way has ended wait in `queue`."""
+
+    __slots__ = ("closing", "fresh", "interest", "out", "queue", "reader", "sock", "turn")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.reader = RequestReader()
+        self.out = bytearray()
+        self.queue: deque[tuple[Request, Received]] = deque()
+        self.turn: Turn | Play | None = None
+        self.closing = False
+        self.fresh = True
+        """No fault has looked at it yet; kept by the faulty server only."""
+        self.interest = selectors.EVENT_READ
+        """What the loop looks for on it, apart from room to send."""
+
+
+class Server:
+    """A listening server. `run` serves until `stop` is called, from any thread or signal; then `close`."""
+
+    def __init__(self, options: SimOptions) -> None:
+        """Listens. Raises `UsageError` when the address or the truth file cannot be had."""
+        self._options = options
+        self._created = int(time.time())
+        self._answers = itertools.count(1)
+        self._stamps = Stamps()
+        self._truth = _open_truth(options.truth)
+        self._truth_rests = True
+        self._engine: Engine[Turn] = Engine(_cost(options), options.max_num_seqs)
+        self._connections: dict[Turn, Connection] = {}
+        self._selector = selectors.DefaultSelector()
+        self._listener = listen(options)
+        self._stamps.ask(self._listener)
+        self.port: int = self._listener.getsockname()[1]
+        self._wake, self.waker = socket.socketpair()
+        self._stopped = False
+        self._watch(self._listener, self._accept)
+        self._watch(self._wake, self._woken)
+        for end in (self._wake, self.waker):
+            end.setblocking(False)
+
+    def stop(self) -> None:
+        """Makes `run` return."""
+        with contextlib.suppress(BlockingIOError):  # full: it has been told often enough
+            self.waker.send(b"\0")
+
+    def run(self) -> None:
+        """Serves until stopped."""
+        while not self._stopped:
+            if self._wait():
+                for key, mask in self._selector.select(0):
+                    self._ready(key, mask)
+            self._advance(time.monotonic_ns())
+
+    def close(self) -> None:
+        """Gives every descriptor back and completes the truth file."""
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.data, Connection):
+                self._close(key.data)
+        self._selector.close()
+        for sock in (self._listener, self._wake, self.waker):
+            sock.close()
+        if self._truth:
+            self._truth.close()
+
+    def live_with(self, fd: int) -> None:
+        """Stops when the other end of `fd`, a pipe, is closed."""
+
+        def check() -> None:
+            if not os.read(fd, 4096):
+                self._stopped = True
+
+        with contextlib.suppress(PermissionError):  # a plain file: it has no other end
+            self._watch(fd, check)
+
+    # ---- the loop ----
+
+    def _watch(self, what: socket.socket | int, action: Callable[[], None]) -> None:
+        self._selector.register(what, selectors.EVENT_READ, action)
+
+    def _wait(self) -> bool:
+        """Waits for a socket or for the end of the step; whether a socket is ready.
+
+        select() on the selector's own descriptor: it counts microseconds where epoll counts milliseconds.
+        """
+        ready, _, _ = select.select([self._selector], [], [], self._patience_s())
+        if not ready and not self._truth_rests and self._truth and not self._engine.running:
+            self._truth.flush()
+            self._truth_rests = True
+        return bool(ready)
+
+    def _patience_s(self) -> float | None:
+        end_ns = self._engine.step_end_ns
+        if end_ns is not None:
+            return max(end_ns - time.monotonic_ns(), 0) / 1e9
+        return None if self._truth_rests else TRUTH_REST_S
+
+    def _ready(self, key: selectors.SelectorKey, mask: int) -> None:
+        target = key.data
+        if not isinstance(target, Connection):
+            target()
+            return
+        if mask & selectors.EVENT_WRITE:
+            self._flush(target)
+        if mask & selectors.EVENT_READ and target.sock.fileno() >= 0:
+            self._read(target)
+
+    def _advance(self, now_ns: int) -> None:
+        """Ends the step under way when its time has come and starts the next one."""
+        end_ns = self._engine.step_end_ns
+        if end_ns is None:
+            self._engine.begin(now_ns)
+        elif now_ns >= end_ns:
+            for turn in self._engine.finish():
+                connection = self._connections[turn]
+                self._emit(connection, turn, turn.advance(time.monotonic_ns()))
+                self._take(connection)
+            self._engine.begin(max(end_ns, time.monotonic_ns() - CATCH_UP_NS))
+
+    def _woken(self) -> None:
+        self._stopped = True
+
+    # ---- connections ----
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:  # none left, or no descriptor to be had: those that are open go on
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(sock)
+            self._look(connection, connection.interest)
+
+    def _look(self, connection: Connection, events: int) -> None:
+        """Has the loop look for these events on a connection; 0: for none."""
+        known = connection.sock in self._selector.get_map()
+        if events and known:
+            self._selector.modify(connection.sock, events, connection)
+        elif events:
+            self._selector.register(connection.sock, events, connection)
+        elif known:
+            self._selector.unregister(connection.sock)
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            received = self._stamps.receive(connection.sock)
+        except BlockingIOError:
+            return
+        except OSError:
+            received = GONE
+        if received is GONE:
+            self._close(connection)
+        elif not received.data:
+            self._left(connection)
+        elif not connection.closing:  # else: what comes after the last request is nothing to us
+            self._parse(connection, received)
+
+    def _left(self, connection: Connection) -> None:
+        """The client has closed its side."""
+        self._close(connection)
+
+    def _parse(self, connection: Connection, received: Received) -> None:
+        try:
+            requests = connection.reader.feed(received.data)
+        except Refused as refused:
+            connection.closing = True
+            error = ApiError(refused.status, "BadRequestError", refused.message)
+            self._send(connection, response(refused.status, error.body(), keep_alive=False))
+            return
+        connection.queue.extend((request, received) for request in requests)
+        self._take(connection)
+
+    def _take(self, connection: Connection) -> None:
+        """Starts on the waiting requests of a connection, one at a time."""
+        while connection.queue and connection.turn is None and not connection.closing:
+            request, received = connection.queue.popleft()
+            connection.closing = not request.keep_alive
+            try:
+                found = route(request, self._options, self._created)
+            except ApiError as error:
+                self._send(connection, response(error.status, error.body(), keep_alive=request.keep_alive))
+                continue
+            if isinstance(found, bytes):
+                self._send(connection, response(200, found, keep_alive=request.keep_alive))
+            else:
+                self._start(connection, found, request, received)
+
+    def _start(self, connection: Connection, asked: Asked, request: Request, received: Received) -> None:
+        answer, truth = self._prepared(asked, request, received)
+        turn = connection.turn = Turn(asked, answer, truth, request.keep_alive)
+        self._connections[turn] = connection
+        if self._options.null:
+            self._emit(connection, turn, turn.at_once(time.monotonic_ns()))
+        else:
+            self._engine.add(turn)
+
+    def _prepared(self, asked: Asked, request: Request, received: Received) -> tuple[Answer, TruthRow]:
+        """The answer to spell and the row of its truth."""
+        answer_id = f"{'chatcmpl' if asked.chat else 'cmpl'}-{next(self._answers):016x}"
+        truth = TruthRow(
+            request_id=request.headers.get("x-request-id", answer_id),
+            received_ns=received.received_ns,
+            read_ns=received.read_ns,
+            prompt_tokens=asked.prompt_tokens,
+        )
+        return Answer(asked, answer_id, int(time.time()), self._options.model), truth
+
+    def _emit(self, connection: Connection, turn: Turn, data: bytes) -> None:
+        """Sends what a token brought; the last one sets the connection free."""
+        if turn.ended:
+            self._record(turn)
+            connection.turn = None
+        if data:
+            self._send(connection, data)
+
+    def _record(self, turn: Turn | Play) -> None:
+        if isinstance(turn, Turn):
+            del self._connections[turn]
+        if self._truth:
+            self._truth.add(turn.row())
+            self._truth_rests = False
+
+    def _send(self, connection: Connection, data: bytes) -> None:
+        """Sends what the socket takes now; the rest waits until it takes more."""
+        if connection.out:
+            connection.out += data
+            return
+        try:
+            sent = connection.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._close(connection)
+            return
+        if sent < len(data):
+            connection.out += data[sent:]
+            self._look(connection, connection.interest | selectors.EVENT_WRITE)
+        elif connection.closing and connection.turn is None:
+            self._close(connection)
+
+    def _flush(self, connection: Connection) -> None:
+        data = bytes(connection.out)
+        connection.out.clear()
+        self._look(connection, connection.interest)
+        self._send(connection, data)
+
+    def _close(self, connection: Connection) -> None:
+        connection.queue.clear()
+        turn, connection.turn = connection.turn, None
+        if turn:
+            turn.truth.bytes_sent -= min(len(connection.out), turn.truth.bytes_sent)
+            if isinstance(turn, Turn):
+                self._engine.drop(turn)
+            self._record(turn)
+        self._look(connection, 0)
+        connection.sock.close()
+
+
+def _cost(options: SimOptions) -> Cost:
+    return linear(
+        round(options.step_ms * 1e6),
+        round(options.step_us_per_sequence * 1e3),
+        round(options.prefill_us_per_token * 1e3),
+    )
+
+
+def listen(options: SimOptions) -> socket.socket:
+    """A socket that listens where the options say. Raises `UsageError`."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        listener = socket.create_server((options.host, options.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        where = f"{options.host} port {options.port}"
+        raise UsageError(
+            f"cannot listen on {where}: {error.strerror}; choose another --port or --host."
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _open_truth(path: str | None) -> TruthFile | None:
+    try:
+        return TruthFile(Path(path)) if path else None
+    except OSError as error:
+        raise UsageError(f"truth = {path}: {error.strerror}; name a file that can be written.") from None
