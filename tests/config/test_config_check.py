@@ -55,6 +55,13 @@ def test_load_settings_without_effect(load, path):
         (EndpointConfig(type="completions", legacy_max_tokens=True), "endpoint.legacy_max_tokens"),
         (EndpointConfig(insecure=True), "endpoint.insecure"),
         (EndpointConfig(insecure=True, url="http://h"), "endpoint.insecure"),
+        (EndpointConfig(ca="x"), "endpoint.ca"),
+        (EndpointConfig(client_certificate="x"), "endpoint.client_certificate"),
+        (EndpointConfig(server_name="x"), "endpoint.server_name"),
+        (EndpointConfig(url="https://h", ca="x", insecure=True), "endpoint.ca"),
+        (EndpointConfig(url="https://h", client_key="x"), "endpoint.client_key"),
+        (EndpointConfig(url="sim:", proxy="http://p:1"), "endpoint.proxy"),
+        (EndpointConfig(idle_timeout_s=9, timeout_s=9), "endpoint.idle_timeout_s"),
     ],
 )
 def test_endpoint_settings_without_effect(endpoint, path):
@@ -124,6 +131,20 @@ def test_settings_that_fit_together_pass_unchanged(config):
 )
 def test_what_makes_no_request_is_refused(endpoint, words):
     assert words in refusal(endpoint=endpoint)
+
+
+@pytest.mark.parametrize("name", ["https://h", "h:443", "", "a b", ".h", "a..b"])
+def test_a_name_for_tls_that_is_none(name):
+    assert "endpoint.server_name" in refusal(endpoint=EndpointConfig(url="https://h", server_name=name))
+
+
+def test_a_proxy_without_effect_is_told_without_its_password():
+    told = refusal(endpoint=EndpointConfig(url="sim:", proxy="http://us:hunter2@p:1"))
+    assert told.startswith("endpoint.proxy = http://***@p:1: has no effect")
+
+
+def test_a_proxy_that_is_none():
+    assert refusal(endpoint=EndpointConfig(proxy="p")).startswith("endpoint.proxy: has no port")
 
 
 def test_limits_name_known_metrics():

@@ -72,6 +72,60 @@ def test_the_same_in_every_format(write, name, text):
     assert config.slo.goodput == {"request_latency": 9.0}
 
 
+def test_a_key_from_a_file_is_the_key(write):
+    file = write(" sk-hunter2\n", "key")
+    config = loaded(endpoint__api_key_file=[str(file)])
+    assert (config.endpoint.api_key, config.endpoint.api_key_file) == ("sk-hunter2", str(file))
+
+
+@pytest.mark.parametrize("first", ["endpoint__api_key", "sets"])
+def test_a_key_is_given_once(write, first):
+    key = str(write("sk-hunter2", "key"))
+    given = {"sets": ["endpoint.api_key=x"]} if first == "sets" else {first: ["x"]}
+    told = refusal(endpoint__api_key_file=[key], **given)
+    assert told == "endpoint.api_key_file: the key is given by endpoint.api_key too; give it once."
+
+
+def test_one_way_to_give_the_key_goes_over_another_below(write):
+    key = str(write("of-the-file", "key"))
+    lower = write(f"[endpoint]\napi_key_file = '{key}'\n")
+    above = loaded(lower, environ={"LOADSTONE_API_KEY": "of-the-variable"}).endpoint
+    assert (above.api_key, above.api_key_file) == ("of-the-variable", None)
+    flag = loaded(environ={"LOADSTONE_API_KEY": "of-the-variable"}, endpoint__api_key_file=[key]).endpoint
+    assert (flag.api_key, flag.api_key_file) == ("of-the-file", key)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n", "is empty"),
+        ("sk-\u00e9".encode(), "holds no key, which is ASCII"),
+        (b"sk-hunter2\nsk-hunter3", "the key holds a space, a line break"),
+        (b"k" * 300_000, "is larger than 256 KiB"),
+    ],
+    ids=["empty", "blank", "no ascii", "two lines", "large"],
+)
+def test_a_file_that_holds_no_key(tmp_path, content, words):
+    (tmp_path / "key").write_bytes(content)
+    told = refusal(endpoint__api_key_file=[str(tmp_path / "key")])
+    assert told.startswith("endpoint.api_key_file")
+    assert words in told
+    assert "hunter" not in told
+
+
+def test_a_tilde_is_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "key").write_text("sk-hunter2")
+    assert loaded(endpoint__api_key_file=["~/key"]).endpoint.api_key_file == str(tmp_path / "key")
+    assert "there is no such user" in refusal(endpoint__api_key_file=["~nobody-of-this-name/key"])
+
+
+def test_a_value_in_a_file_that_has_another_form_is_not_shown(write):
+    told = refusal(write("endpoint:\n  api_key: !!int sk-hunter2\n", "a.yaml"))
+    assert told.endswith("not valid YAML: a value is not of its form.")
+
+
 def test_an_empty_file_is_the_defaults(write):
     assert loaded(write("", "a.yaml")) == loaded(write("")) == Config()
 

@@ -18,17 +18,22 @@ from loadstone.config import (
     OutputConfig,
     SloConfig,
     dump_toml,
+    hide,
+    hide_all,
     load,
     masked,
     masked_command,
+    secrets,
 )
 from loadstone.errors import UsageError
 
 SECRET = Config(
     endpoint=EndpointConfig(
         url="https://h:1/v1?api-key=URLSECRET&version=2",
+        proxy="http://USERSECRET7:PROXY%40SECRET@p:3128",
+        extra_inputs={"api_key": "FIELDSECRET", "min_tokens": 3, "metadata": {"user_token": "DEEPSECRET"}},
         api_key="KEYSECRET",
-        headers=("Cookie: COOKIESECRET", "X-Api-Key:HEADERSECRET", "User-Agent: kept"),
+        headers=("Cookie: COOKIESECRET", "X-Api-Key:HEADERSECRET", "X-Team:TEAMSECRET", "User-Agent: kept"),
     )
 )
 
@@ -36,7 +41,9 @@ SECRET = Config(
 def test_secrets_are_masked_in_the_tree():
     endpoint = masked(SECRET)["endpoint"]
     assert endpoint["api_key"] == "***"
-    assert endpoint["headers"] == ["Cookie: ***", "X-Api-Key: ***", "User-Agent: kept"]
+    assert endpoint["headers"] == ["Cookie: ***", "X-Api-Key: ***", "X-Team: ***", "User-Agent: kept"]
+    assert endpoint["proxy"] == "http://***@p:3128"
+    assert endpoint["extra_inputs"] == {"api_key": "***", "min_tokens": 3, "metadata": {"user_token": "***"}}
     assert endpoint["url"] == "https://h:1/v1?api-key=***&version=2"
 
 
@@ -71,7 +78,14 @@ def test_a_masked_file_is_refused_until_its_secret_is_given_again(tmp_path):
         ["-H", "Cookie: COOKIESECRET"],
         ["-HCookie:COOKIESECRET"],
         ["--header=X-Api-Key:HEADERSECRET"],
+        ["--header=X-Team:TEAMSECRET"],
+        ["--set", 'endpoint.headers=["X-Team:TEAMSECRET"]'],
         ["-u", "https://h:1/v1?api-key=URLSECRET&version=2"],
+        ["--proxy", "http://USERSECRET7:PROXY%40SECRET@p:3128"],
+        ["--set", "endpoint.proxy=http://USERSECRET7:PROXY%40SECRET@p:3128"],
+        ["--extra-inputs", "api_key:FIELDSECRET"],
+        ["--extra-inputs", '{"metadata": {"user_token": "DEEPSECRET"}}'],
+        ["--set", "endpoint.extra_inputs.api_key=FIELDSECRET"],
     ],
 )
 def test_no_secret_is_in_the_command_to_copy_however_it_was_spelt(words):
@@ -84,6 +98,93 @@ def test_a_secret_that_json_spells_differently_is_masked_too():
     config = Config(endpoint=EndpointConfig(api_key='a"b\\c'))
     word = f"endpoint.api_key={msgspec.json.encode(config.endpoint.api_key).decode()}"
     assert masked_command([word], config) == shlex.quote('endpoint.api_key="***"')
+
+
+def test_a_short_secret_is_masked_where_it_stands_alone():
+    config = Config(endpoint=EndpointConfig(api_key="k", headers=("X-Mode: 1",)))
+    words = ["--api-key", "k", "--api-key=k", "-H", "X-Mode: 1", "--keep", "all", "--isl", "1"]
+    assert shlex.split(masked_command(words, config)) == [
+        "--api-key", "***", "--api-key=***", "-H", "X-Mode: ***", "--keep", "all", "--isl", "1",
+    ]  # fmt: skip
+
+
+def test_a_key_that_a_file_holds_is_written_down_as_that_files_name(tmp_path):
+    (tmp_path / "key").write_text("KEYSECRET")
+    file = tmp_path / "config.toml"
+    config = load(flags={"endpoint.api_key_file": [str(tmp_path / "key")]}, environ={})
+    file.write_text(dump_toml(config))
+    assert "KEYSECRET" not in file.read_text()
+    assert load(file, environ={}) == config
+    assert config.endpoint.api_key == "KEYSECRET"
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        EndpointConfig(headers=("X-Team: ***",)),
+        EndpointConfig(proxy="http://***@p:1"),
+        EndpointConfig(url="http://h?key=***"),
+        EndpointConfig(extra_inputs={"a": {"api_key": "***"}}),
+    ],
+)
+def test_what_was_masked_is_not_sent(tmp_path, endpoint):
+    file = tmp_path / "config.toml"
+    file.write_text(dump_toml(Config(endpoint=endpoint)))
+    with pytest.raises(UsageError, match=r"holds \*\*\*, where loadstone left out a secret"):
+        load(file, environ={})
+
+
+def test_stars_in_a_field_that_is_no_secret_are_sent(tmp_path):
+    config = load(flags={"endpoint.extra_inputs": ["stop:***"]}, environ={})
+    assert config.endpoint.extra_inputs == {"stop": "***"}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "sought"),
+    [
+        (EndpointConfig(headers=("Authorization: Bearer sk-hunter2",)), ["Bearer sk-hunter2", "sk-hunter2"]),
+        (EndpointConfig(headers=("Cookie: lang=en; session=abc123def",)), ["abc123def"]),
+        (EndpointConfig(headers=("X-Team: hunter2-team",)), ["hunter2-team"]),
+        (EndpointConfig(url="http://h?sig=a%2Fb%2Fc%2F1"), ["a%2Fb%2Fc%2F1", "a/b/c/1"]),
+        (EndpointConfig(proxy="http://us:pass%2Fword@p:1"), ["pass%2Fword", "pass/word", "dXM6cGFzcy93b3Jk"]),
+        (EndpointConfig(proxy="http://onlykey:@p:1"), ["onlykey"]),
+        (EndpointConfig(extra_inputs={"access_token": ["one-of-two"]}), ["one-of-two"]),
+    ],
+)
+def test_what_is_sought_in_the_words_of_a_server(endpoint, sought):
+    assert set(sought) <= set(secrets(endpoint))
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        EndpointConfig(headers=("X-Format: chunked",)),
+        EndpointConfig(headers=("X-Kind: content", "X-Version: 1.25", "Accept: text/event-stream")),
+        EndpointConfig(extra_inputs={"stop": "a long text that means itself", "max_tokens": 100}),
+        EndpointConfig(url="http://h?api-version=2024-10-21"),
+    ],
+)
+def test_plain_words_are_not_sought(endpoint):
+    assert secrets(endpoint) == []
+
+
+def test_a_servers_description_of_itself_is_kept_without_its_keys():
+    told = {
+        "model": "m",
+        "api_key": "theirs",
+        "args": [{"admin_token": "theirs", "note": "sk-hunter2!"}],
+        "n": 3,
+    }
+    assert hide_all(told, secrets(EndpointConfig(api_key="sk-hunter2"))) == {
+        "model": "m",
+        "api_key": "***",
+        "args": [{"admin_token": "***", "note": "***!"}],
+        "n": 3,
+    }
+
+
+def test_words_of_others_lose_only_what_is_long_enough_to_be_a_secret():
+    assert hide("wrong key sk-hunter2", ["sk-hunter2", "wrong"]) == "wrong key ***"
 
 
 def test_the_command_to_copy_means_the_same_words():

@@ -90,7 +90,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(profile, secure):
     run = profile(f"--url https://localhost:{secure.port} {LOAD}")
     assert (run.code, run.out) == (1, "")
     assert run.err.startswith(f"loadstone: error: https://localhost:{secure.port}: TLS: ")
-    assert run.err.endswith("Give it a trusted certificate, or use --insecure.\n")
+    assert run.err.endswith("Name its authority with --ca, or use --insecure.\n")
     assert run.err.count("\n") == 1
     assert secure.posts == []
     assert not run.path.exists()

@@ -1,7 +1,7 @@
 import pytest
 
 from loadstone.errors import UsageError
-from loadstone.wire import request, url
+from loadstone.wire import proxy, request, url
 
 TARGET = url.parse("localhost:8000")
 
@@ -40,11 +40,41 @@ def test_a_header_of_the_user_replaces_ours_of_the_same_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["novalue", ":x", "a b:c", "A:b\r\nC:d", "Host:x", "Content-Length: 3", "A:漢"]
+    "header",
+    [
+        "novalue",
+        ":x",
+        "a b:c",
+        "A:b\r\nC:d",
+        "A\nB:b",
+        "Host:x",
+        "Content-Length: 3",
+        "A:漢",
+        "Ä:b",
+        "Proxy-Authorization:b",
+    ],
 )
 def test_a_header_that_would_break_the_request_is_refused(header: str) -> None:
     with pytest.raises(UsageError, match=r"endpoint\.headers"):
         request.head(TARGET, "/", streaming=False, api_key=None, headers=[header])
+
+
+def test_a_proxy_is_told_the_whole_address_and_who_we_are() -> None:
+    head = request.head(
+        TARGET, "/v1/models?a=b", streaming=False, api_key=None, proxy=proxy.parse("http://us:pw@p:3128")
+    )
+    lines = head.split(b"\r\n")
+    assert lines[:2] == [b"POST http://localhost:8000/v1/models?a=b HTTP/1.1", b"Host: localhost:8000"]
+    assert b"Proxy-Authorization: Basic dXM6cHc=" in lines
+
+
+def test_what_goes_through_a_tunnel_has_nothing_for_the_proxy() -> None:
+    target = url.parse("https://host")
+    plain, tunnelled = (
+        request.head(target, "/x", streaming=False, api_key=None, proxy=by)
+        for by in (None, proxy.parse("http://us:pw@p:3128"))
+    )
+    assert plain == tunnelled
 
 
 def test_a_refused_header_does_not_show_its_value() -> None:

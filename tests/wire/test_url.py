@@ -59,7 +59,45 @@ def test_what_is_not_an_address_is_refused(text: str) -> None:
         url.parse(text)
 
 
-def test_a_refused_address_does_not_show_its_password() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://user:secret@host:1",
+        "ftp://user:secret@host",
+        "user:secret@host:x",
+        "http://ho\u2100st:secret@host",
+        "http://host:x/?key=secret",
+        "ftp://host?secret",
+        "http://host/é?key=secret",
+        "http://host:x#secret",
+        "http://[::1?secret",
+    ],
+)
+def test_a_refused_address_shows_neither_user_nor_query(text: str) -> None:
     with pytest.raises(UsageError) as error:
-        url.parse("http://user:secret@host:1")
+        url.parse(text)
     assert "secret" not in str(error.value)
+
+
+def test_a_name_beyond_ascii_goes_over_the_wire_as_its_ascii_form() -> None:
+    target = url.parse("https://B\u00fccher.example:8443/v1")
+    assert (target.host, target.authority) == ("xn--bcher-kva.example", "xn--bcher-kva.example:8443")
+
+
+def test_the_zone_of_an_ipv6_address_is_for_the_resolver_alone() -> None:
+    target = url.parse("http://[fe80::1%25eth0]:8000")
+    assert (target.host, target.authority) == ("fe80::1%eth0", "[fe80::1]:8000")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("http://h/a?key=x#y", "http://h/a?***"),
+        ("user:pw@h:1", "***@h:1"),
+        ("https://u@h/b", "https://***@h/b"),
+        ("http:/user:pw@h", "http:/***@h"),
+        ("h:1", "h:1"),
+    ],
+)
+def test_what_of_an_address_a_message_may_show(text: str, kept: str) -> None:
+    assert url.shown(text) == kept

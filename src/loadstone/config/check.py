@@ -7,6 +7,7 @@ asks for nothing, so it is always allowed; that keeps a written `config.toml` re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from ipaddress import IPv6Address
 from types import ModuleType
 from typing import Any
 
@@ -175,16 +176,22 @@ def _check_way(config: Config) -> None:
     here = config.endpoint
     if here.proxy is not None:
         proxy.parse(here.proxy)
-    if here.server_name is not None:
-        try:
-            name = ascii_host(here.server_name)
-        except ValueError:
-            name = ""
-        if not name or name.startswith("."):
-            raise UsageError(
-                f"endpoint.server_name = {here.server_name[:40]!r}: is no name of a host; leave scheme and port out."
-            )
+    if here.server_name is not None and not _is_server_name(here.server_name):
+        raise UsageError(
+            f"endpoint.server_name = {here.server_name[:40]!r}: is no name of a host; leave scheme and port out."
+        )
     check_pem(here)
+
+
+def _is_server_name(text: str) -> bool:
+    """Whether TLS can ask for it: a name, or an address."""
+    try:
+        if ":" in text:
+            return bool(IPv6Address(text))
+        name = ascii_host(text)
+    except ValueError:
+        return False
+    return bool(name) and not name.startswith(".")
 
 
 def _sendable(key: str) -> bool:

@@ -24,7 +24,17 @@ Every setting of `loadstone profile` has a key and a flag. This table is made fr
 - A switch has a flag for both ways: `--streaming`, `--no-streaming`.
 - An unknown key or flag, a value out of range, and a setting that has no effect on the run are errors
   (exit code 2); nothing is started.
-- The API key is best given in `LOADSTONE_API_KEY`. Secrets are masked in everything that is written.
+- The API key is best given in `LOADSTONE_API_KEY` or in a file (`--api-key-file`).
+- Secrets are masked in everything that is written: the key, all headers but a few harmless ones, parts of an
+  address and request fields that are named like a secret (`api_key`, `access_token`), the user and password of a proxy.
+  What the server repeats of them is overwritten, in base64 and other spellings too. One place is left: a secret that
+  is a request field is part of every request, and so of `plan/` and `inputs.json`; send it as a header if you can.
+- A file that loadstone wrote has `***` where secrets were, and is refused until they are put in again.
+- The proxy is the one of `--proxy`; `http_proxy`, `https_proxy`, `no_proxy` and their like are not heeded, since a
+  measurement must not take another way than it says. The server is `https://`: the proxy is asked for a tunnel (CONNECT).
+- Files for TLS are PEM, a key without a password; they are tried before anything starts.
+- The preflight leaves a field out of the whole run when the server refuses it by name and a run can do without
+  (`stream_options`, `continuous_usage_stats`, `ignore_eos`, `min_tokens`, `max_completion_tokens`); the report says so.
 - `config.schema.json` beside this file is the JSON schema of the config file, for editors.
 
 ```toml

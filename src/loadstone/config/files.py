@@ -25,12 +25,15 @@ def content(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """What a regular file holds. Raises `UsageError`."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as opened:
+        try:
             mode = os.fstat(descriptor).st_mode
             if not stat.S_ISREG(mode):
                 kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
                 raise UsageError(f"{file}: is {kind}; give a file.")
-            found = opened.read(most_bytes + 1)
+            with open(descriptor, "rb", closefd=False) as opened:
+                found = opened.read(most_bytes + 1)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}.") from None
     if len(found) > most_bytes:

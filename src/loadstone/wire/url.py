@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from loadstone.errors import UsageError
 
-USERINFO = re.compile(r"^(\s*(?:[A-Za-z][\w+.-]*:)?(?://)?)([^/?#]*)@")
+USERINFO = re.compile(r"^(\s*(?:[A-Za-z][\w+.-]*://)?)([^/?#]*)@")
 """User and password, as group 2; what stands before them is group 1."""
 _ADVICE = "give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX."
 
@@ -81,7 +81,7 @@ def parse(url: str) -> Target:
 
 def shown(url: str) -> str:
     """An address as a message may show it: without user, query and fragment, which may hold a key."""
-    bare = USERINFO.sub(r"\1***@", url)
+    bare = re.sub(r"[^/?#]*@", "***@", url)
     return re.sub(r"([?#]).*", r"\1***", bare, flags=re.DOTALL)[:200]
 
 
