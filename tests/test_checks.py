@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from loadstone.checks import CHECKS, Evidence, certify, saturated
-from loadstone.folder import ClockLog, PhaseLog, WorkerLog
+from loadstone.folder import ClockLog, DeathLog, PhaseLog
 from loadstone.metrics import all_metrics
 from loadstone.summary import measure
 
@@ -88,10 +88,26 @@ def test_the_worst_verdict_is_the_runs(evidence, steady):
     assert "NOTE" in {check.verdict for check in certificate.checks}
 
 
-def test_a_dead_worker_makes_a_run_invalid(check, steady):
-    dead = WorkerLog(worker=1, cpu_ns=1, wall_ns=10, flights=0, reads=0, fault="killed by signal 9")
-    found = check("workers", *steady(), workers=[dead])
-    assert (found.verdict, found.finding) == ("INVALID", "worker 1 ended early: killed by signal 9.")
+@pytest.mark.parametrize(
+    ("names", "finding"),
+    [
+        (["worker 1"], "worker 1 died (killed by signal 9); what it had under way is lost."),
+        (
+            ["decoder 0", "worker 2"],
+            "decoder 0 died (killed by signal 9); what it had not read was decoded afterwards (and 1 more).",
+        ),
+        (["the composer"], "the composer died (killed by signal 9)."),
+    ],
+)
+def test_a_dead_process_makes_a_run_invalid(check, steady, names, finding):
+    deaths = [DeathLog(process=name, fault="killed by signal 9", noticed_ns=1) for name in names]
+    found = check("processes", *steady(), deaths=deaths)
+    assert (found.verdict, found.value, found.finding) == ("INVALID", len(names), finding)
+
+
+def test_without_a_death_every_process_lived(check, steady):
+    found = check("processes", *steady())
+    assert (found.verdict, found.value) == ("VALID", 0)
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "VALID"), (1, "DEGRADED"), (3, "INVALID")])

@@ -74,7 +74,7 @@ class Child:
         try:
             while line:
                 if not _ready(self._in, select.POLLOUT, until):
-                    self.kill(f"it took no order for {TELL_S:g} s and was killed")
+                    self.kill(f"took no order for {TELL_S:g} s, then killed")
                     return
                 line = line[os.write(self._in, line) :]
         except BrokenPipeError:
@@ -130,7 +130,7 @@ class Child:
         try:
             status = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
-            self.kill("it closed its output and was killed")
+            self.kill("closed its output, then killed")
             status = self._process.wait(CLOSE_S)
         if self._killed_because:
             return self._killed_because
@@ -153,7 +153,7 @@ class Child:
         try:
             status = self._process.wait(max(0.0, wait_s))
         except subprocess.TimeoutExpired:
-            self.kill("it did not end when told to and was killed")
+            self.kill("did not end when told to, then killed")
             status = self._process.wait()  # the kernel ends what SIGKILL was sent to
         self._process.stdout.close()
         return status

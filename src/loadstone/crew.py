@@ -202,7 +202,7 @@ class Crew:
         moving = {index: 0 if child.stopped() else now for index, child in enumerate(children)}
         for index, stopped_s in self._stopped.look(moving, now).items():
             if stopped_s >= STOPPED_S:
-                children[index].kill(f"it was stopped for {STOPPED_S:g} s and was killed")
+                children[index].kill(f"stopped for {STOPPED_S:g} s, then killed")
 
     def finish(self) -> ClockLog:
         """Ends workers, then decoders, once each has written what it holds.
@@ -226,9 +226,9 @@ class Crew:
             now = time.monotonic_ns()
             decoded = self._decoded(index)
             if idle.look({0: (decoded, decoder.cpu_s())}, now)[0] >= IDLE_S:
-                decoder.kill(f"it did nothing for {IDLE_S:g} s and was killed")
+                decoder.kill(f"did nothing for {IDLE_S:g} s, then killed")
             if fruitless.look({0: decoded}, now)[0] >= FRUITLESS_S:
-                decoder.kill(f"it decoded nothing for {FRUITLESS_S:g} s and was killed")
+                decoder.kill(f"decoded nothing for {FRUITLESS_S:g} s, then killed")
             self._end_stopped()
         if line is None:
             self._died(f"decoder {index}", decoder)

@@ -258,7 +258,7 @@ def test_a_worker_that_is_not_ready_in_time_is_missed(led, monkeypatch):
     monkeypatch.setattr(fleet_module, "TICK_S", 0.0)
     run = led(answering, due=[-1] * 10)
     assert set(run.fleet.deaths) == {0, 1}
-    assert "was not ready within 0 s" in run.fleet.deaths[0].fault
+    assert "not ready within 0 s" in run.fleet.deaths[0].fault
     run.lead(phase(slots=2, requests=10))
     assert run.flights == []
 
@@ -288,7 +288,7 @@ def test_a_worker_that_is_stopped_is_killed_and_the_other_goes_on(led, monkeypat
     run = led(slow, due=[-1] * 100)
     conducted = run.lead(phase(slots=2, requests=100), tick=stop(run, 1))
     assert set(run.fleet.deaths) == {1}
-    assert conducted.workers[1].fault == "it was stopped for 0.4 s and was killed"
+    assert conducted.workers[1].fault == "stopped for 0.4 s, then killed"
     assert conducted.phases[0].planned == 100
     assert conducted.workers[0].flights > 50  # those that the other had not written yet are lost
 
@@ -298,7 +298,7 @@ def test_a_worker_without_a_beat_is_killed_though_it_is_not_stopped(led, monkeyp
     run = led(slow, due=[-1] * 100)
     monkeypatch.setattr(Child, "stopped", lambda child: False)
     conducted = run.lead(phase(slots=2, requests=100), tick=stop(run, 1))
-    assert conducted.workers[1].fault == "it gave no sign of life for 0.4 s and was killed"
+    assert conducted.workers[1].fault == "no sign of life for 0.4 s, then killed"
     assert conducted.workers[0].flights > 50  # those that the other had not written yet are lost
 
 

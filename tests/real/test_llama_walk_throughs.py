@@ -52,7 +52,7 @@ def test_the_client_is_not_at_fault(walk):
     """A server too slow for the load is a finding; the measurement can be believed."""
     checks = {check["name"]: check for check in walk.report["certificate"]["checks"]}
     assert walk.report["certificate"]["verdict"] != "INVALID", walk.said
-    assert (checks["workers"]["value"], checks["lost_requests"]["value"]) == (0, 0)
+    assert (checks["processes"]["value"], checks["lost_requests"]["value"]) == (0, 0)
 
 
 def test_the_server_counted_the_same(walk):

@@ -20,7 +20,7 @@ __all__ = ["CHECKS", "Evidence", "certify", "saturated"]
 SEVERITY: tuple[Literal["INVALID", "DEGRADED", "VALID"], ...] = ("INVALID", "DEGRADED", "VALID")
 
 CHECKS = (
-    client.workers,
+    client.processes,
     client.lost_requests,
     server.succeeded,
     client.client_cpu,

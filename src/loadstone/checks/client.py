@@ -37,16 +37,24 @@ RATE_KEPT = 0.99
 """Share of the offered rate that a client has to send."""
 
 
-def workers(evidence: Evidence) -> Check:
-    """Every load-generating process lived to the end."""
-    faults = [
-        f"worker {log.worker} ended early: {log.fault}" for log in evidence.tables.run.workers if log.fault
-    ]
-    if faults:
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        advice = "Its requests are lost; see loadstone.log and run again."
-        return answer("workers", "INVALID", len(faults), "workers", f"{faults[0]}{more}.", advice)
-    return answer("workers", "VALID", 0, "workers", "all load-generating processes lived to the end.")
+def processes(evidence: Evidence) -> Check:
+    """Every process of the run lived to its end.
+
+    What a worker had under way is lost with it; what a decoder had not read is decoded afterwards, but nobody knows
+    what else went wrong.
+    """
+    deaths = evidence.tables.run.deaths
+    if not deaths:
+        return answer("processes", "VALID", 0, "processes", "every process of the run lived to its end.")
+    first = deaths[0]
+    finding = f"{first.process} died ({first.fault})"
+    if first.process.startswith("worker"):
+        finding += "; what it had under way is lost"
+    elif first.process.startswith("decoder"):
+        finding += "; what it had not read was decoded afterwards"
+    more = f" (and {len(deaths) - 1} more)" if len(deaths) > 1 else ""
+    advice = "Look for the reason in loadstone.log and in the system's log (out of memory?), and run again."
+    return answer("processes", "INVALID", len(deaths), "processes", f"{finding}{more}.", advice)
 
 
 def lost_requests(evidence: Evidence) -> Check:

@@ -79,7 +79,7 @@ class Fleet:
                     self.kernel_stamps = self.kernel_stamps and word.kernel_stamps
             waiting &= self.alive
             if time.monotonic() >= until:
-                self._kill(waiting, f"it was not ready within {READY_S:g} s and was killed")
+                self._kill(waiting, f"not ready within {READY_S:g} s, then killed")
 
     def run(self, order: PhaseOrder, slots: int | None, tick: Callable[[], None]) -> dict[int, PhaseDone]:
         """Runs one phase in every worker that is alive, to its end; `tick` is called about 4 times a second.
@@ -164,7 +164,7 @@ class Fleet:
     def _end_overdue(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
         cut_ns = self._stop.cut_ns if self._stop else order.cut_ns
         if cut_ns is not None and time.monotonic_ns() > cut_ns + OVERDUE_S * 1e9:
-            why = f"it had not ended its requests {OVERDUE_S:g} s after they were cancelled and was killed"
+            why = f"had not ended its requests {OVERDUE_S:g} s after they were cancelled, then killed"
             self._kill(self.alive - done.keys(), why)
 
     def _end_silent(self, done: dict[int, PhaseDone]) -> None:
@@ -172,6 +172,6 @@ class Fleet:
         beats = {index: self._blocks[index][Field.BEAT_NS] for index in self.alive - done.keys()}
         for index, silent_s in self._silence.look(beats, time.monotonic_ns()).items():
             if silent_s >= STOPPED_S and self._children[index].stopped():
-                self._kill({index}, f"it was stopped for {STOPPED_S:g} s and was killed")
+                self._kill({index}, f"stopped for {STOPPED_S:g} s, then killed")
             elif silent_s >= HUNG_S:
-                self._kill({index}, f"it gave no sign of life for {HUNG_S:g} s and was killed")
+                self._kill({index}, f"no sign of life for {HUNG_S:g} s, then killed")
