@@ -29,6 +29,7 @@ def delta(usage=None, finish_reason=None, **fields):
         delta(reasoning=""),
         delta(tool_calls=[]),
         delta(tool_calls=[{"index": 0}]),
+        delta(tool_calls=[None]),
         delta(tool_calls=[{"function": {"name": None, "arguments": ""}}]),
     ],
 )
@@ -110,10 +111,92 @@ def test_running_counts_have_to_be_whole_and_rising(counts, running):
     assert fold(*events).tokens_after == running
 
 
-def test_every_choice_adds_to_the_answer():
+def piece(index, content=None, finish_reason=None, **more):
+    delta = {} if content is None else {"content": content}
+    return {"choices": [{"index": index, "delta": delta, "finish_reason": finish_reason}], **more}
+
+
+def test_choices_are_kept_apart():
     both = {"choices": [{"delta": {"content": "a"}}, {"delta": {"content": "b"}, "finish_reason": "stop"}]}
-    reply = fold(both, {"choices": [{"index": 1, "delta": {"content": "c"}}]})
-    assert (reply.output, reply.text, reply.finish_reason) == ([0, 1], ["a", "b", "c"], "stop")
+    reply = fold(both, piece(1, "c"), piece(0, "d", "length"))
+    assert (reply.output, reply.choice, reply.choices) == ([0, 0, 1, 2], [0, 1, 1, 0], 2)
+    assert (reply.text, reply.finish_reason) == (["a", "d", "b", "c"], "length")
+
+
+def test_a_second_choice_that_comes_late_is_told_from_the_first():
+    reply = fold(piece(0, "a"), piece(0, "b"), piece(3, "c"), piece(0, "d"))
+    assert (reply.output, reply.choice, reply.text) == ([0, 1, 2, 3], [0, 0, 3, 0], ["a", "b", "d", "c"])
+
+
+def test_one_choice_needs_no_numbers():
+    reply = fold(piece(0), piece(0, "a"), piece(None, "b"))
+    assert (reply.output, reply.choice, reply.choices) == ([1, 2], None, 1)
+    assert fold(piece(0), piece(0, None, "stop")).choices == 0
+
+
+def test_the_only_choice_may_have_any_number():
+    reply = fold(piece(5, "a"), piece(5, "b", "stop"))
+    assert (reply.choice, reply.choices, reply.finish_reason, reply.text) == ([5, 5], 1, "stop", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("last", "reason"), [([], None), ([piece(1, None, "stop")], "length"), ([piece(2, "x")], None)]
+)
+def test_several_choices_have_a_reason_when_each_of_them_has(last, reason):
+    assert fold(piece(1, "a"), piece(0, "b"), piece(0, None, "length"), *last).finish_reason == reason
+
+
+def test_a_choice_that_was_only_announced_has_to_end_as_well():
+    assert fold(piece(0), piece(1, "a", "stop")).finish_reason is None
+
+
+def test_a_choice_that_failed_makes_the_answer_an_error():
+    reply = fold(piece(1, "a", "abort"), piece(0, "b", "stop"))
+    assert reply.error == "the server finished with 'abort'"
+
+
+def test_the_first_answer_is_that_of_any_choice():
+    reply = fold({"choices": [{"index": 0, "delta": {"reasoning": "h"}}]}, piece(1, "a"), piece(0, "b"))
+    assert reply.first_answer == 1
+    assert fold(piece(0, "a"), piece(1, "b")).first_answer == 0
+
+
+def test_running_counts_of_two_choices_are_added_up():
+    usage = [{"usage": {"completion_tokens": n}} for n in (2, 1, 3)]
+    events = [piece(number, "x", **counts) for number, counts in zip((0, 1, 0), usage, strict=True)]
+    assert fold(*events, {"choices": [], "usage": {"completion_tokens": 4}}).tokens_after == [2, 3, 4]
+
+
+def test_more_choices_without_a_number_than_numbers_there_are():
+    event = {"choices": [{"delta": {"content": "x"}}] * 40_000}
+    assert max(fold(event).choice) == 32_767
+
+
+def test_the_choices_of_a_body():
+    bodies = [{"message": {"content": "a"}, "finish_reason": "stop"}, {"message": {"content": ""}}]
+    reply = chat.whole(msgspec.convert({"choices": bodies}, chat.Event))
+    assert (reply.choices, reply.choice, reply.output, reply.ended) == (1, None, [], True)
+
+
+def test_text_and_reasoning_in_one_event_are_one_output():
+    reply = fold(delta(content="a", reasoning="b"), delta(refusal="c", reasoning="d"))
+    assert (reply.output, reply.text, reply.reasoning, reply.first_answer) == (
+        [0, 1],
+        ["a", "c"],
+        ["b", "d"],
+        0,
+    )
+
+
+def test_an_empty_usage_takes_nothing_back():
+    reply = fold(delta(content="a", usage={"completion_tokens": 1}), delta(usage={}), delta(usage={"x": 1}))
+    assert reply.usage == Usage(completion_tokens=1)
+
+
+@pytest.mark.parametrize("usage", [5, "x", [], [1], True, {"completion_tokens": "many"}])
+def test_a_usage_that_is_none_harms_nothing(usage):
+    reply = fold(delta(content="a", usage=usage), delta(finish_reason="stop"))
+    assert (reply.text, reply.output, reply.usage, reply.finish_reason) == (["a"], [0], None, "stop")
 
 
 @pytest.mark.parametrize("reason", ["error", "abort"])

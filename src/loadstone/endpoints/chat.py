@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from loadstone.endpoints import Ask, Example, Reply, Usage, _end, _error, _request, _usage
+from loadstone.endpoints import Ask, Example, Reply, Usage, _choices, _end, _error, _request
 from loadstone.plan.turn import Turn
 
 SUMMARY = "OpenAI chat completions"
@@ -20,9 +20,6 @@ PATH = "/v1/chat/completions"
 STREAMS = True
 TOKEN_IDS = False
 END_MARK = _end.DONE
-
-_THOUGHT, _ANSWER = 1, 2
-"""What a chunk can bring."""
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -39,11 +36,12 @@ class _Message(msgspec.Struct, gc=False):
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    tool_calls: list[_ToolCall] | None = None
+    tool_calls: list[_ToolCall | None] | None = None
     function_call: _Function | None = None
 
 
 class _Choice(msgspec.Struct, gc=False):
+    index: _choices.Number | None = None
     delta: _Message | None = None
     message: _Message | None = None
     finish_reason: str | None = None
@@ -53,7 +51,7 @@ class Event(_error.Fields, gc=False):
     """A chunk of a stream."""
 
     choices: list[_Choice] | None = None
-    usage: _usage.RawUsage | None = None
+    usage: Any = None
 
 
 Answer = Event
@@ -84,59 +82,53 @@ def ended(data: bytes) -> bool:
 
 def fold(events: Sequence[Event]) -> Reply:
     """The meaning of a stream's chunks."""
-    reply = Reply()
-    text, output = reply.text.append, reply.output.append
-    counts: list[int | None] = []
-    usage = None
+    gathering = _choices.Gathering(_take_delta)
+    reply = gathering.reply
+    text, thought, output = reply.text.append, reply.reasoning.append, reply.output.append
+    first_answer = None
     for position, event in enumerate(events):
         choices = event.choices
         if choices is not None and len(choices) == 1 and event.usage is None and event.error is None:
-            # Nearly every chunk is a piece of text and nothing else: told apart here, it costs no call.
+            # Nearly every chunk is a piece of one channel and nothing else: told apart here, it costs no call.
             choice = choices[0]
             delta = choice.delta
             if (
                 delta is not None
-                and delta.content
                 and choice.finish_reason is None
-                and delta.reasoning_content is None
-                and delta.reasoning is None
                 and delta.tool_calls is None
                 and delta.function_call is None
+                and not choice.index
             ):
-                text(delta.content)
-                output(position)
-                counts.append(None)
-                if reply.first_answer is None:
-                    reply.first_answer = position
-                continue
-        brought = 0
-        for choice in choices or ():
-            brought |= _take(choice, choice.delta, reply)
-        if brought:
-            output(position)
-            counts.append(None if event.usage is None else _usage.completion_tokens(event.usage))
-            if brought & _ANSWER and reply.first_answer is None:
-                reply.first_answer = position
-        if event.usage is not None:
-            usage = event.usage
-        if choices is None or event.error:
-            reply.error = reply.error or _error.in_band(event, choices is not None)
-    reply.usage = _usage.normalised(usage)
-    reply.tokens_after = _usage.running(counts)
-    return reply
+                reasoning = delta.reasoning_content or delta.reasoning
+                if delta.content and not reasoning:
+                    text(delta.content)
+                    output(position)
+                    if first_answer is None:
+                        first_answer = position
+                    continue
+                if reasoning and not delta.content and not delta.refusal:
+                    thought(reasoning)
+                    output(position)
+                    continue
+        gathering.add(position, event)
+    return gathering.done(first_answer)
 
 
 def whole(answer: Event) -> Reply:
     """The meaning of an unstreamed body."""
-    reply = Reply(usage=_usage.normalised(answer.usage), ended=bool(answer.choices))
-    for choice in answer.choices or ():
-        _take(choice, choice.message, reply)
-    reply.error = reply.error or _error.in_band(answer, answer.choices is not None)
-    return reply
+    return _choices.whole(answer, _take_message)
+
+
+def _take_delta(choice: _Choice, reply: Reply) -> int:
+    return _take(choice, choice.delta, reply)
+
+
+def _take_message(choice: _Choice, reply: Reply) -> int:
+    return _take(choice, choice.message, reply)
 
 
 def _take(choice: _Choice, message: _Message | None, reply: Reply) -> int:
-    """Adds what one choice brought, and says which of `_THOUGHT` and `_ANSWER` that was."""
+    """A `_choices.Take` of the message or the piece of one that a choice holds."""
     if choice.finish_reason:
         _end.finish(reply, choice.finish_reason)
     if message is None:
@@ -145,20 +137,20 @@ def _take(choice: _Choice, message: _Message | None, reply: Reply) -> int:
     text = message.content or message.refusal
     if text:
         reply.text.append(text)
-        brought = _ANSWER
+        brought = _choices.ANSWER
     thought = message.reasoning_content or message.reasoning
     if thought:
         reply.reasoning.append(thought)
-        brought |= _THOUGHT
+        brought |= _choices.THOUGHT
     if message.tool_calls or message.function_call:
         pieces = [piece for function in _functions(message) if (piece := _spelled(function))]
         reply.tool_calls += pieces
-        brought |= _ANSWER if pieces else 0
+        brought |= _choices.ANSWER if pieces else 0
     return brought
 
 
 def _functions(message: _Message) -> list[_Function | None]:
-    return [*(call.function for call in message.tool_calls or ()), message.function_call]
+    return [*(call.function for call in message.tool_calls or () if call), message.function_call]
 
 
 def _spelled(function: _Function | None) -> str:
@@ -166,7 +158,7 @@ def _spelled(function: _Function | None) -> str:
     if function is None:
         return ""
     given = function.arguments or ""
-    return (function.name or "") + (given if isinstance(given, str) else msgspec.json.encode(given).decode())
+    return (function.name or "") + (given if isinstance(given, str) else _error.as_json(given))
 
 
 _HELLO = (Turn(text="Say hello.", max_tokens=8),)
@@ -195,6 +187,7 @@ EXAMPLES = (
         ),
         reply=Reply(
             output=[1, 2],
+            choices=1,
             first_answer=1,
             text=["Hel", "lo"],
             finish_reason="stop",
@@ -232,6 +225,7 @@ EXAMPLES = (
         ),
         reply=Reply(
             output=[0, 1, 2],
+            choices=1,
             first_answer=2,
             text=["Hi"],
             reasoning=["Hm", "\u2026 so"],
@@ -258,6 +252,7 @@ EXAMPLES = (
         ),
         reply=Reply(
             output=[2, 4],
+            choices=1,
             first_answer=2,
             tool_calls=["greet", "{}"],
             finish_reason="tool_calls",
@@ -273,7 +268,32 @@ EXAMPLES = (
             b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
             b'data: {"error":{"message":"out of memory","type":"server_error","code":500}}\n\n'
         ),
-        reply=Reply(output=[0], first_answer=0, text=["Hel"], error="out of memory (500)"),
+        reply=Reply(output=[0], choices=1, first_answer=0, text=["Hel"], error="out of memory (500)"),
+    ),
+    Example(
+        name="streamed: two choices in turns, once in one event",
+        turns=_HELLO,
+        ask=Ask(model="m", streaming=True, extra={"n": 2}),
+        request={**_STREAMED, "n": 2},
+        response=(
+            b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'
+            b'data: {"choices":[{"index":1,"delta":{"content":"Good"}}]}\n\n'
+            b'data: {"choices":[{"index":0,"delta":{"content":"Hel"}},{"index":1,"delta":{"content":" day"}}]}\n\n'
+            b'data: {"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}\n\n'
+            b'data: {"choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":"stop"}]}\n\n'
+            b'data: {"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":4}}\n\n'
+            b"data: [DONE]\n\n"
+        ),
+        reply=Reply(
+            output=[1, 2, 2, 4],
+            choice=[1, 0, 1, 0],
+            choices=2,
+            first_answer=1,
+            text=["Hel", "lo", "Good", " day"],
+            finish_reason="stop",
+            usage=Usage(prompt_tokens=11, completion_tokens=4),
+            ended=True,
+        ),
     ),
     Example(
         name="whole: two choices, one of them with reasoning",
@@ -293,6 +313,7 @@ EXAMPLES = (
         ),
         reply=Reply(
             text=["Hi", "Hello"],
+            choices=2,
             reasoning=["Hm"],
             finish_reason="stop",
             usage=Usage(prompt_tokens=14, completion_tokens=3),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from loadstone.endpoints import Ask, Example, Reply, Usage, _end, _error, _request, _usage
+from loadstone.endpoints import Ask, Example, Reply, Usage, _choices, _end, _error, _request
 from loadstone.plan.turn import Turn
 
 SUMMARY = "OpenAI text completions"
@@ -19,6 +19,7 @@ END_MARK = _end.DONE
 
 
 class _Choice(msgspec.Struct, gc=False):
+    index: _choices.Number | None = None
     text: str | None = None
     finish_reason: str | None = None
 
@@ -27,7 +28,7 @@ class Event(_error.Fields, gc=False):
     """A chunk of a stream."""
 
     choices: list[_Choice] | None = None
-    usage: _usage.RawUsage | None = None
+    usage: Any = None
 
 
 Answer = Event
@@ -56,41 +57,37 @@ def ended(data: bytes) -> bool:
 
 def fold(events: Sequence[Event]) -> Reply:
     """The meaning of a stream's chunks."""
-    reply = Reply()
-    counts: list[int | None] = []
-    usage = None
+    gathering = _choices.Gathering(_take)
+    text, output = gathering.reply.text.append, gathering.reply.output.append
+    first_answer = None
     for position, event in enumerate(events):
-        if _take(event.choices or (), reply):
-            reply.output.append(position)
-            counts.append(None if event.usage is None else _usage.completion_tokens(event.usage))
-        if event.usage is not None:
-            usage = event.usage
-        if event.choices is None or event.error:
-            reply.error = reply.error or _error.in_band(event, event.choices is not None)
-    reply.first_answer = reply.output[0] if reply.output else None
-    reply.usage = _usage.normalised(usage)
-    reply.tokens_after = _usage.running(counts)
-    return reply
+        choices = event.choices
+        if choices is not None and len(choices) == 1 and event.usage is None and event.error is None:
+            # Nearly every chunk is a piece of text and nothing else: told apart here, it costs no call.
+            choice = choices[0]
+            if choice.text and choice.finish_reason is None and not choice.index:
+                text(choice.text)
+                output(position)
+                if first_answer is None:
+                    first_answer = position
+                continue
+        gathering.add(position, event)
+    return gathering.done(first_answer)
 
 
 def whole(answer: Event) -> Reply:
     """The meaning of an unstreamed body."""
-    reply = Reply(usage=_usage.normalised(answer.usage), ended=bool(answer.choices))
-    _take(answer.choices or (), reply)
-    reply.error = reply.error or _error.in_band(answer, answer.choices is not None)
-    return reply
+    return _choices.whole(answer, _take)
 
 
-def _take(choices: Sequence[_Choice], reply: Reply) -> bool:
-    """Adds what the choices of one chunk or body brought; whether there was any text."""
-    brought = False
-    for choice in choices:
-        if choice.text:
-            reply.text.append(choice.text)
-            brought = True
-        if choice.finish_reason:
-            _end.finish(reply, choice.finish_reason)
-    return brought
+def _take(choice: _Choice, reply: Reply) -> int:
+    """A `_choices.Take`."""
+    if choice.finish_reason:
+        _end.finish(reply, choice.finish_reason)
+    if not choice.text:
+        return 0
+    reply.text.append(choice.text)
+    return _choices.ANSWER
 
 
 EXAMPLES = (
@@ -115,6 +112,7 @@ EXAMPLES = (
         ),
         reply=Reply(
             output=[1, 2],
+            choices=1,
             first_answer=1,
             text=[" a", " time"],
             finish_reason="length",
@@ -137,6 +135,7 @@ EXAMPLES = (
         request={"model": "m", "prompt": [1, 2, 3], "max_tokens": 1, "stream": False},
         response=b'{"choices":[{"text":"x","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}',
         reply=Reply(
+            choices=1,
             text=["x"],
             finish_reason="stop",
             usage=Usage(prompt_tokens=3, completion_tokens=1),
