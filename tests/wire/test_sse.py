@@ -46,8 +46,28 @@ def test_fields(line, data):
     assert data_of(line + b"\n\n") == [data]
 
 
+def test_data_may_be_empty():
+    """The example of the standard: an empty one, a line end, and one that is not finished."""
+    assert parsed(b"data\n\ndata\ndata\n\ndata:\n") == [
+        Event("", b"", 6),
+        Event("", b"\n", 17),
+        Event("", b"", 23, whole=False),
+    ]
+
+
 @pytest.mark.parametrize(
-    "stream", [b"", b"\n\n\n", b": ping\n\n", b"event: x\n\n", b"data\n\n", b"data:\n\n"]
+    "stream",
+    [
+        b"",
+        b"\n\n\n",
+        b": ping\n\n",
+        b"event: x\n\n",
+        b"id: 1\nretry: 2\n\n",
+        b"datas: x\n\n",
+        b"data : x\n\n",
+        b" data: x\n\n",
+        b"{}\n\n",
+    ],
 )
 def test_without_data_there_is_no_event(stream):
     assert parsed(stream) == []
@@ -60,9 +80,16 @@ def test_the_kind_belongs_to_one_event_only():
     ]
 
 
+def test_an_event_without_data_leaves_no_kind_behind():
+    assert parsed(b"event: error\n\ndata: a\n\n") == [Event("", b"a", 23)]
+    assert parsed(b"event: a\nevent: b\nevent\ndata: x\n\n")[0].kind == ""
+
+
 def test_a_byte_order_mark_at_the_start_is_no_part_of_a_field():
     assert data_of(b"\xef\xbb\xbfdata: a\n\n") == [b"a"]
     assert data_of(b"data: a\n\n\xef\xbb\xbfdata: b\n\n") == [b"a"]
+    assert data_of(b"\xef\xbb\xbf\xef\xbb\xbfdata: b\n\n") == []
+    assert data_of(b"\xef\xbb\xbf\ndata: b\n\n") == [b"b"]
 
 
 @pytest.mark.parametrize("rest", [b"data: b", b"data: b\n", b"event: k\ndata: b"])

@@ -33,7 +33,7 @@ class Parser:
     """An incremental parser of one stream; takes time linear in the bytes, however they are cut."""
 
     def __init__(self) -> None:
-        self._line: list[bytes] = []
+        self._line = bytearray()
         self._data: list[bytes] = []
         self._kind = ""
         self._seen = 0
@@ -47,11 +47,11 @@ class Parser:
         if piece:
             self._after_cr = piece.endswith(b"\r")
         for found in _LINE_END.finditer(piece, start):
-            self._line.append(piece[start : found.start()])
+            self._line += piece[start : found.start()]
             self._end_of_line(self._seen + found.start() + 1, events)
             start = found.end()
         if start < len(piece):
-            self._line.append(piece[start:])
+            self._line += piece[start:]
         self._seen += len(piece)
         return events
 
@@ -64,7 +64,7 @@ class Parser:
         return events
 
     def _end_of_line(self, end: int, events: list[Event]) -> None:
-        line = b"".join(self._line)
+        line = bytes(self._line)
         self._line.clear()
         if self._first_line:
             self._first_line = False
@@ -82,8 +82,7 @@ class Parser:
             self._kind = value.removeprefix(b" ").decode("utf-8", "replace")
 
     def _dispatch(self, end: int, whole: bool, events: list[Event]) -> None:
-        data = b"\n".join(self._data)
-        if data:
-            events.append(Event(self._kind, data, end, whole))
+        if self._data:  # one empty line of data makes an event of empty data
+            events.append(Event(self._kind, b"\n".join(self._data), end, whole))
         self._data.clear()
         self._kind = ""
