@@ -6,19 +6,23 @@ for. The fast way for well-behaved streams is `read.decode`; it gives the same a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from loadstone.endpoints import Endpoint, Reply, _error
-from loadstone.read import outcome
+from loadstone.read import outcome, retry_after
 from loadstone.recording import WireEnd
 from loadstone.wire import sse
 from loadstone.wire.http1 import Response, frame
 
 EXCERPT_BYTES = 4096
+FIRST_WORDS_BYTES = 120
 STREAM = "text/event-stream"
+_FIELD = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|\Z)|:")
+"""How a line of a stream of events begins."""
 
 
 class Answer(NamedTuple):
@@ -36,6 +40,8 @@ class Answer(NamedTuple):
     ends: Sequence[int] = ()
     streamed: bool = False
     fault: str | None = None
+    breach: str = outcome.PROTOCOL_ERROR
+    """The outcome that the bytes alone make of the fault: that, not SSE, or too large."""
     excerpt: str = ""
     """The server's own words, or the first bytes of a body that was not understood."""
     body: bytes = b""
@@ -50,72 +56,121 @@ class Answer(NamedTuple):
 def read_answer(raw: bytes, endpoint: Endpoint, *, streaming: bool, complete: bool) -> Answer:
     """The meaning of a response given as the bytes received; its `fault` is one sentence, None for a success.
 
-    `complete` tells that the connection ended as it should; a body without a length is whole only then.
+    `complete` tells that the connection ended as it should; a body without a length is whole only then. An answer
+    that ended for a reason is a success even without output: the one token asked for may have no text.
     """
     response = frame([raw])
     answer = understand(response, endpoint, streaming=streaming, complete=complete)
     end = WireEnd.COMPLETE if complete or response.complete else WireEnd.CLOSED
-    return answer._replace(fault=outcome.decide(end, "", answer)[1])
+    name, fault = outcome.decide(end, "", answer)
+    spoke = name == outcome.EMPTY and answer.reply is not None and answer.reply.finish_reason
+    return answer._replace(fault=None if spoke else fault)
 
 
 def understand(response: Response, endpoint: Endpoint, *, streaming: bool, complete: bool) -> Answer:
     """The meaning of a framed response."""
-    blank = Answer(response.status, response.headers, fault=response.fault, body=response.body)
+    blank = Answer(
+        response.status,
+        response.headers,
+        fault=response.fault,
+        breach=outcome.TOO_LARGE if response.too_large else outcome.PROTOCOL_ERROR,
+        body=response.body,
+        compressed=response.compressed,
+    )
     if not 200 <= response.status < 300:
-        return blank._replace(excerpt=_error.of_text(response.body[:EXCERPT_BYTES]))
+        return blank._replace(
+            excerpt=_error.of_text(response.body[:EXCERPT_BYTES]),
+            retry_after_s=retry_after.seconds(response.headers),
+        )
+    complete = complete or response.complete
     if _is_stream(response, streaming):
-        answer = _stream(blank, response.body, endpoint)
+        answer = _stream(blank, response, endpoint, complete)
     else:
-        answer = _document(blank, response, endpoint, complete or response.complete)
+        answer = _document(blank, response, endpoint, complete)
     return answer._replace(excerpt=_excerpt(response.body)) if answer.fault else answer
 
 
 def _is_stream(response: Response, streaming: bool) -> bool:
     """By how the body begins, since servers send either under the other's content type; else by that, or as asked."""
-    start = response.body[:64].removeprefix(sse.BOM).lstrip()
+    start = _start(response.body)
     if start.startswith((b"{", b"[")):
         return False
-    if start.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
-        return True
-    return response.media_type == STREAM or (streaming and not start)
+    return bool(_FIELD.match(start)) or response.media_type == STREAM or (streaming and not start)
+
+
+def _start(body: bytes) -> bytes:
+    return body[:64].removeprefix(sse.BOM).lstrip()
 
 
 def _document(blank: Answer, response: Response, endpoint: Endpoint, complete: bool) -> Answer:
     """One JSON document; one that was cut off on the wire is no fault of the protocol."""
     try:
-        return blank._replace(
-            reply=endpoint.whole(msgspec.json.decode(_utf8(response.body), type=endpoint.Answer))
-        )
+        body = _utf8(response.body.removeprefix(sse.BOM))
+        return blank._replace(reply=endpoint.whole(msgspec.json.decode(body, type=endpoint.Answer)))
     except _error.NOT_JSON as error:
-        if not complete or not response.body or blank.fault:
+        if not complete or not response.body.strip() or blank.fault:
             return blank
-        told = response.media_type or "no content type"
-        return blank._replace(fault=f"the body ({told}) is neither a stream nor the JSON expected: {error}")
+        if isinstance(error, msgspec.ValidationError) or _start(response.body).startswith((b"{", b"[")):
+            return blank._replace(
+                fault=f"the body is not the JSON expected ({error}): {_first_words(response)}"
+            )
+        return _foreign(blank, response)
 
 
-def _stream(blank: Answer, body: bytes, endpoint: Endpoint) -> Answer:
+def _foreign(blank: Answer, response: Response) -> Answer:
+    told = response.media_type or "no content type"
+    fault = f"the body ({told}) is neither a stream of events nor JSON: {_first_words(response)}"
+    return blank._replace(fault=fault, breach=outcome.NOT_SSE)
+
+
+def _first_words(response: Response) -> str:
+    return _excerpt(response.body[:FIRST_WORDS_BYTES])
+
+
+def _stream(blank: Answer, response: Response, endpoint: Endpoint, complete: bool) -> Answer:
     """Every event up to the end mark. An unfinished last one counts when it can be read."""
     decode = msgspec.json.Decoder[Any](endpoint.Event).decode
     parser = sse.Parser()
     events, ends = [], []
-    error, fault, ended = None, blank.fault, False
-    for event in [*parser.feed(body), *parser.close()]:
-        if endpoint.END_MARK and event.data == endpoint.END_MARK:
-            ended = True
+    error, fault, ended, counted, end = None, None, False, True, 0
+    for event in [*parser.feed(response.body), *parser.close()]:
+        end = event.end
+        if endpoint.END_MARK and event.data.strip() == endpoint.END_MARK:
+            ended, counted = True, event.whole
             break
         if event.kind == "error":
-            error = error or _error.of_text(event.data)
-            continue
-        try:
-            events.append(decode(_utf8(event.data)))
-            ends.append(event.end)
-        except _error.NOT_JSON as reason:
-            if event.whole:
-                fault = fault or f"an event is not the JSON expected ({reason}): {_excerpt(event.data[:120])}"
+            error = error or _error.of_text(event.data) or _error.WORDLESS
+            counted = event.whole
+        elif event.data and not event.data.isspace():
+            try:
+                events.append(decode(_utf8(event.data)))
+                ends.append(event.end)
+                counted = event.whole
+            except _error.NOT_JSON as reason:
+                if event.whole:
+                    told = _excerpt(event.data[:FIRST_WORDS_BYTES])
+                    fault = fault or f"an event is not the JSON expected ({reason}): {told}"
     reply = endpoint.fold(events)
     reply.error = reply.error or error
     reply.ended = reply.ended or ended
-    return blank._replace(reply=reply, ends=ends, streamed=True, fault=fault)
+    if not ended:
+        reply.error = reply.error or _bare_error(response.body[end:], endpoint)
+        fault = blank.fault or fault
+    answer = blank._replace(reply=reply, ends=ends, streamed=True, fault=fault, unfinished_event=not counted)
+    nothing = not (end or fault or reply.error) and complete
+    return (
+        _foreign(blank, response) if nothing and not _FIELD.match(_start(response.body) or b":") else answer
+    )
+
+
+def _bare_error(rest: bytes, endpoint: Endpoint) -> str | None:
+    """The error in what follows the last event, when a server or a gateway wrote it without `data:`."""
+    if not rest.lstrip().startswith(b"{"):
+        return None
+    try:
+        return endpoint.fold([msgspec.json.decode(_utf8(rest), type=endpoint.Event)]).error
+    except _error.NOT_JSON:
+        return None
 
 
 def _utf8(data: bytes) -> bytes:

@@ -22,6 +22,8 @@ _FIRST = b"data: {"
 _NEXT = b"\n\ndata: "
 _NEXT_OBJECT = b"}\n\ndata: {"
 _NEWLINE = 10
+_LAST_NEWLINES = 2
+"""Those after the end mark."""
 
 
 class Reader:
@@ -52,18 +54,19 @@ class Reader:
             or b"\r" in body
         ):
             return None
-        objects = body[len(_FIRST) - 1 : 1 - len(self._last)]
-        count = objects.count(_NEXT_OBJECT) + 1
-        if objects.count(b"\n") != 2 * (count - 1):
+        newlines = np.flatnonzero(np.frombuffer(body, np.uint8) == _NEWLINE)
+        count = body.count(_NEXT_OBJECT) + 1
+        if len(newlines) != 2 * count + _LAST_NEWLINES:
             return None
         try:
-            events = self._lines(objects.replace(_NEXT, b"\n"))
+            events = self._lines(body[len(_FIRST) - 1 : 1 - len(self._last)].replace(_NEXT, b"\n"))
         except NOT_JSON:
             return None
         if len(events) != count:
             return None
         reply = self._endpoint.fold(events)
         reply.ended = True
-        newlines = np.flatnonzero(np.frombuffer(body, np.uint8) == _NEWLINE)
         ends = (newlines[1 : 2 * count : 2] + 1).tolist()
-        return Answer(response.status, response.headers, reply, ends, True, body=body)
+        return Answer(
+            response.status, response.headers, reply, ends, True, body=body, compressed=response.compressed
+        )

@@ -85,57 +85,107 @@ CENSORED = frozenset({CANCELLED, CUT})
 FAULT_CHARS = 300
 """Longest fault kept in a table."""
 
-_WITHOUT_ANSWER = {WireEnd.CLIENT: CLIENT_FAULT, WireEnd.CONNECT: CONNECT}
-_OUT_OF_TIME = {
+_WITHOUT_ANSWER = {
+    WireEnd.CLIENT: CLIENT_FAULT,
+    WireEnd.CONNECT: CONNECT,
+    WireEnd.REFUSED: CONNECT_REFUSED,
+    WireEnd.TLS: TLS,
+    WireEnd.TIMEOUT_CONNECT: TIMEOUT_CONNECT,
+}
+_ENDED_BY_US = {
     WireEnd.TIMEOUT_FIRST_TOKEN: TIMEOUT_FIRST_TOKEN,
+    WireEnd.TIMEOUT_IDLE: TIMEOUT_IDLE,
     WireEnd.TIMEOUT_TOTAL: TIMEOUT_TOTAL,
+    WireEnd.TOO_LARGE: TOO_LARGE,
+    WireEnd.CANCELLED: CANCELLED,
     WireEnd.CUT: CUT,
 }
+_OF_STATUS = {
+    400: HTTP_INVALID,
+    401: HTTP_AUTH,
+    403: HTTP_AUTH,
+    404: HTTP_NOT_FOUND,
+    408: HTTP_TIMEOUT,
+    413: HTTP_TOO_LARGE,
+    422: HTTP_INVALID,
+    429: HTTP_RATE_LIMITED,
+}
+_OF_STATUS_CLASS = {3: HTTP_REDIRECT, 5: HTTP_SERVER_ERROR}
+_AT_LENGTH = frozenset({"length", "max_tokens"})
+_CALLS_TOOLS = frozenset({"tool_calls", "function_call", "tool_use"})
 
 
 def decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str | None]:
     """The outcome of one flight and its fault: one sentence, None for a success.
 
     `end` and `words` are what the worker saw, `answer` what the bytes mean. What the server said itself goes
-    before what the wire did, and a whole answer is a success even when the connection breaks after it.
+    before what the wire did, and a whole answer is a success even when the connection breaks after it. An answer
+    that we ended ourselves is never one, since what it lacked is not known.
     """
     name, fault = _decide(end, words, answer)
-    return name, None if name in SUCCESSES else sentence(fault)
+    return name, None if name in SUCCESSES else sentence(fault) or OUTCOMES[name]
 
 
 def _decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
     reply = answer.reply
     if end in _WITHOUT_ANSWER:
-        return _WITHOUT_ANSWER[end], words or OUTCOMES[_WITHOUT_ANSWER[end]]
+        return _WITHOUT_ANSWER[end], words
     if reply is not None and reply.error:
         return IN_BAND_ERROR, reply.error
-    if end in _OUT_OF_TIME:
-        return _OUT_OF_TIME[end], words or OUTCOMES[_OUT_OF_TIME[end]]
     if answer.status and not 200 <= answer.status < 300:
-        return HTTP_ERROR, f"HTTP {answer.status}: {answer.excerpt or 'no body'}"
-    if answer.fault or end == WireEnd.PROTOCOL:
-        return PROTOCOL_ERROR, answer.fault or words or "not HTTP/1.1"
+        return _refused(words, answer)
+    if end in _ENDED_BY_US:
+        return _ENDED_BY_US[end], words
+    if answer.fault:
+        return answer.breach, answer.fault
+    if end == WireEnd.PROTOCOL:
+        return PROTOCOL_ERROR, words or "not HTTP/1.1"
     if reply is not None and (reply.ended or reply.finish_reason):
         return _finished(reply)
     if end == WireEnd.RESET:
         return RESET, words or "the connection was reset"
-    return _unfinished(end, words, reply)
+    return _unfinished(end, words, answer)
+
+
+def _refused(words: str, answer: Answer) -> tuple[str, str]:
+    """A status outside 2xx, in the server's own words."""
+    status = answer.status
+    name = _OF_STATUS.get(status) or _OF_STATUS_CLASS.get(status // 100, HTTP_ERROR)
+    if name == HTTP_REDIRECT:
+        to = answer.headers.get("location")
+        said = words or (f"a redirect to {to}" if to else "") or answer.excerpt
+    else:
+        said = answer.excerpt or answer.fault or ""
+    wait = "" if answer.retry_after_s is None else f" (retry after {answer.retry_after_s:g} s)"
+    return name, f"HTTP {status}{wait}: {said or 'no body'}"
 
 
 def _finished(reply: Reply) -> tuple[str, str]:
-    """An answer that is over; one without any output needs at least a reason for its end."""
-    if not reply.brought and not reply.finish_reason:
-        return PROTOCOL_ERROR, "empty: the answer ended without any output"
-    return (OK_LENGTH if reply.finish_reason == "length" else OK), ""
+    """An answer that is over."""
+    reason = (reply.finish_reason or "").lower()
+    if not reply.brought:
+        why = f" ({reply.finish_reason})" if reason else ""
+        return EMPTY, f"empty: the answer ended{why} without any output{_claim(reply)}"
+    if reason in _CALLS_TOOLS:
+        return OK_TOOL_CALLS, ""
+    return (OK_LENGTH if reason in _AT_LENGTH else OK), ""
 
 
-def _unfinished(end: WireEnd, words: str, reply: Reply | None) -> tuple[str, str]:
+def _unfinished(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
     """A clean end on the wire, but the answer did not say that it is over."""
-    if end == WireEnd.COMPLETE and (reply is None or not reply.brought):
-        return PROTOCOL_ERROR, "empty: the response holds no output"
-    if reply is None or not reply.brought:
-        return TRUNCATED, words or "the server closed the connection without an answer"
-    return TRUNCATED, "the answer ended without a finish reason and without an end mark"
+    reply = answer.reply
+    if reply is not None and reply.brought:
+        return TRUNCATED, "the answer ended without a finish reason and without an end mark"
+    if end == WireEnd.COMPLETE:
+        if not answer.status:
+            return PROTOCOL_ERROR, words or "not HTTP/1.1: there is no status line"
+        return EMPTY, f"empty: the response holds no output{_claim(reply)}"
+    return TRUNCATED, words or "the server closed the connection without an answer"
+
+
+def _claim(reply: Reply | None) -> str:
+    claimed = reply.usage.completion_tokens if reply is not None and reply.usage is not None else None
+    return f"; its usage claims {claimed} tokens" if claimed else ""
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
