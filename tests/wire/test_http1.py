@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import gzip
 import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.wire.http1 import frame
+from loadstone.wire.http1 import MOST_HEAD_BYTES, frame
 
 CHUNKED = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -90,3 +91,88 @@ def test_nothing_at_all():
 
 def test_a_status_cut_off_is_none() -> None:
     assert [frame([b"HTTP/1.1 503"[:end]]).status for end in (9, 10, 11, 12)] == [0, 0, 0, 503]
+
+
+def zipped(told="gzip", body=b"Hello, world"):
+    body = gzip.compress(body)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n" % (
+        told.encode(),
+        len(body),
+    )
+    return head, body
+
+
+@pytest.mark.parametrize(
+    ("told", "encoding"),
+    [
+        ("gzip", "gzip"),
+        ("GZip", "gzip"),
+        ("x-gzip", "x-gzip"),
+        ("identity, gzip", "gzip"),
+        (" gzip ,", "gzip"),
+    ],
+)
+def test_a_compressed_body_is_decompressed(told, encoding):
+    response = frame([b"".join(zipped(told))])
+    assert (response.body, response.compressed) == (b"Hello, world", encoding)
+    assert (response.arrived, response.complete, response.fault) == ([12], True, None)
+
+
+@pytest.mark.parametrize("told", ["", "identity", "Identity, "])
+def test_a_body_that_is_not_compressed(told):
+    response = frame([b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\n\r\nx" % told.encode()])
+    assert (response.body, response.compressed) == (b"x", None)
+
+
+def test_decompressed_bytes_are_dated_by_their_read():
+    head, body = zipped()
+    assert frame([head + body[:10], body[10:-8], body[-8:]]).arrived == [0, 12, 12]
+
+
+def test_encodings_that_we_cannot_read():
+    head, body = zipped("br<b>" + "x" * 99)
+    response = frame([head + body])
+    assert response.fault.startswith("compressed with br?b?xxx")
+    assert len(response.compressed) == 40
+    assert (response.body, response.arrived, response.status) == (b"", [0], 200)
+
+
+def test_a_compressed_body_is_bounded():
+    response = frame([b"".join(zipped(body=bytes(10_000)))], 100)
+    assert (response.body, response.too_large, response.complete) == (bytes(100), True, True)
+    assert response.fault.startswith("the body is longer than 100 bytes")
+
+
+def test_trailers_are_no_headers():
+    raw = CHUNKED[:-2] + b"Content-Encoding: br\r\nX: y\r\n\r\n"
+    response = frame([raw])
+    assert (response.body, response.complete, "x" in response.headers) == (b"Hello, world", True, False)
+
+
+@pytest.mark.parametrize("step", [997, 1 << 30])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"X: " + b"y" * MOST_HEAD_BYTES + b"\r\n",
+        b"".join(b"X-%d: y\r\n" % i for i in range(MOST_HEAD_BYTES // 4)),
+    ],
+)
+def test_heads_and_trailers_have_an_end(headers, step):
+    head = b"HTTP/1.1 200 OK\r\n" + headers + b"\r\nbody"
+    trailer = CHUNKED[:-2] + headers + b"\r\n"
+    for raw, body in ((head, b""), (trailer, b"Hello, world")):
+        response = frame([raw[at : at + step] for at in range(0, len(raw), step)])
+        assert response.fault == f"a head or trailer of more than {MOST_HEAD_BYTES} bytes"
+        assert (response.body, response.complete) == (body, False)
+        assert sum(map(len, response.headers.values())) <= MOST_HEAD_BYTES
+
+
+def test_a_head_that_does_not_end_is_not_read_to_its_end():
+    reads = [b"HTTP/1.1 200 OK\r\nX: ", *([b"y" * 1024] * 1000)]
+    assert frame(reads).fault == f"a head or trailer of more than {MOST_HEAD_BYTES} bytes"
+    assert len(frame(reads).arrived) == len(reads)
+
+
+def test_headers_may_be_any_bytes():
+    response = frame([b"HTTP/1.1 200 \xff\xfe\r\nServer: \xff\x80\r\n\r\n"])
+    assert (response.status, response.headers) == (200, {"server": "\xff\x80"})

@@ -63,8 +63,8 @@ class _Body:
         self._gzip = gzip
         self._room = limit_bytes
         self._out: list[bytes] = []
-        self._member = zlib.decompressobj(_GZIP_WINDOW) if gzip else None
-        self._members = 1
+        self._member: zlib._Decompress | None = None
+        self._members = 0
         self._begin = b""
         self._over = False
 
@@ -82,19 +82,30 @@ class _Body:
         return out
 
     def _slice(self, data: bytes) -> None:
-        if self._member is None:
-            self._begin += data
-            if len(self._begin) < _HEADER_BYTES:
-                return
-            self._member, data = zlib.decompressobj(_window(self._begin)), self._begin
-        while data:
-            self._add(self._member.decompress(data, self._room + 1))
-            if not self._member.eof:
-                return
-            data = self._member.unused_data
-            self._next_member(data)
-            if self._over:
-                return
+        while data and not self._over:
+            if self._member is None:
+                data = self._open(data)
+            else:
+                self._add(self._member.decompress(data, self._room + 1))
+                if not self._member.eof:
+                    return
+                data = self._member.unused_data
+                self._member = None
+
+    def _open(self, data: bytes) -> bytes:
+        """Begins a member with `data`, or says that none follows; returns what is to be decompressed."""
+        if self._members and (not self._gzip or data[0] != _GZIP_MAGIC):
+            self._over = True  # padding
+            return b""
+        self._begin += data
+        if not self._gzip and len(self._begin) < _HEADER_BYTES:
+            return b""
+        data, self._begin = self._begin, b""
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise zlib.error(f"more than {MOST_MEMBERS} members")
+        self._member = zlib.decompressobj(_GZIP_WINDOW if self._gzip else _window(data))
+        return data
 
     def _add(self, out: bytes) -> None:
         if len(out) > self._room:
@@ -102,14 +113,6 @@ class _Body:
             raise _TooLargeError
         self._room -= len(out)
         self._out.append(out)
-
-    def _next_member(self, data: bytes) -> None:
-        """After the end of a member: whatever is not another one is padding."""
-        self._members += 1
-        if self._members > MOST_MEMBERS:
-            raise zlib.error(f"more than {MOST_MEMBERS} members")
-        self._over = not self._gzip or (data != b"" and data[0] != _GZIP_MAGIC)
-        self._member = zlib.decompressobj(_GZIP_WINDOW)
 
 
 def _window(begin: bytes) -> int:
