@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 
@@ -14,10 +15,9 @@ DONE = b"data: [DONE]\n\n"
 WHOLE = b'{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}'
 
 
-def response(body, media="text/event-stream", status=200, length=None):
-    head = (
-        f"HTTP/1.1 {status} X\r\nServer: s/1\r\nContent-Length: {len(body) if length is None else length}\r\n"
-    )
+def response(body, media="text/event-stream", status=200, length=None, headers=""):
+    size = len(body) if length is None else length
+    head = f"HTTP/1.1 {status} X\r\nServer: s/1\r\n{headers}Content-Length: {size}\r\n"
     return head.encode() + (f"Content-Type: {media}\r\n".encode() if media else b"") + b"\r\n" + body
 
 
@@ -78,9 +78,20 @@ def test_streams_of_every_form(body):
         (
             b"<html>Welcome</html>",
             "text/html",
-            "the body (text/html) is neither a stream nor the JSON expected",
+            "the body (text/html) is neither a stream of events nor JSON: <html>Welcome</html>",
         ),
-        (b'{"choices":', "application/json", "the body (application/json) is neither"),
+        (b"<html>", "text/event-stream", "the body (text/event-stream) is neither"),
+        (b"busy", None, "the body (no content type) is neither a stream of events nor JSON: busy"),
+        (b'{"choices":', "application/json", "the body is not the JSON expected (Input data was truncated"),
+        (b'{"choices":NaN}', "application/json", "the body is not the JSON expected"),
+        (b'{"choices":5}', "application/json", "the body is not the JSON expected (Expected `array | null`"),
+        (b'"text"', "application/json", "the body is not the JSON expected (Expected `object`"),
+        (b'data: {"choices":NaN}\n\n', "text/event-stream", "an event is not the JSON expected"),
+        (b'data: {"choices":[{"index":-1}]}\n\n', "text/event-stream", "an event is not the JSON expected"),
+        (b'data: {"a":"\\ud800"}\n\n', "text/event-stream", "an event is not the JSON expected"),
+        (b"\r\n", "application/json", "empty: the response holds no output"),
+        (b": ping\n\n", "text/event-stream", "empty: the response holds no output"),
+        (b"data:\n\ndata: \n\n", "text/event-stream", "empty: the response holds no output"),
         (b"", "text/event-stream", "empty: the response holds no output"),
         (b"", "text/html", "empty: the response holds no output"),
         (DONE, "text/event-stream", "empty: the answer ended without any output"),
@@ -99,6 +110,10 @@ def test_what_is_no_answer(body, media, fault):
         (ONE + b'data: {"object":"error","message":"oom","code":400}\n\n', "oom (400)"),
         (ONE + b'event: error\ndata: {"message":"oom"}\n\n' + STOP + DONE, "oom"),
         (b"event: error\ndata: oom\n\n", "oom"),
+        (b"event: error\ndata:\n\n", "the server told of an error without a word"),
+        (ONE + b'{"error":{"message":"oom"}}\n', "oom"),
+        (ONE + b'\n\n{"detail":"oom"}', "oom"),
+        (ONE + b"event: error\ndata: oom", "oom"),
         (ONE + b'data: {"code":500,"message":"oom"}\n\n', "oom (500)"),
     ],
 )
@@ -107,8 +122,84 @@ def test_errors_inside_a_stream(body, error):
     assert (got.reply.error, got.fault) == (error, error)
 
 
-def test_an_error_inside_a_document():
-    assert answer(b'{"error":{"message":"oom"}}', "application/json").fault == "oom"
+@pytest.mark.parametrize("media", ["application/json", "text/event-stream", None])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error":{"message":"oom"}}',
+        b'{"error":"oom"}',
+        b'{"object":"error","message":"oom"}',
+        b'{"detail":"oom"}',
+    ],
+)
+def test_an_error_as_a_document(body, media):
+    got = answer(body, media)
+    assert (got.fault, got.reply.error, got.streamed) == ("oom", "oom", False)
+
+
+@pytest.mark.parametrize("rest", [b'{"x":1}', b'{"error":', b"{", b"error"])
+def test_what_follows_the_last_event_is_an_error_only_when_it_says_so(rest):
+    assert answer(ONE + STOP + rest).fault is None
+
+
+@pytest.mark.parametrize(
+    ("body", "unfinished"),
+    [
+        (ONE + STOP + DONE, False),
+        (ONE + STOP, False),
+        (ONE + STOP.rstrip(), True),
+        (ONE + STOP + DONE.rstrip(), True),
+        (ONE + STOP + DONE[:-1], True),
+        (ONE + b"event: error\ndata: oom\n", True),
+        (ONE + STOP + b'data: {"choi', False),
+        (ONE + STOP + b": ping", False),
+        (ONE.rstrip() + b"\n" + ONE, False),
+    ],
+)
+def test_an_unfinished_last_event_that_counts_is_noted(body, unfinished):
+    assert answer(body).unfinished_event is unfinished
+
+
+def test_an_end_mark_after_more_spaces_than_one():
+    assert answer(ONE + b"data:   [DONE]\n\n").fault is None
+
+
+def test_what_breaks_after_the_end_mark_harms_nothing():
+    raw = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nzz" % (
+        len(ONE + DONE),
+        ONE + DONE,
+    )
+    assert read_answer(raw, chat, streaming=True, complete=True).fault is None
+    broken = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nzz" % (len(ONE), ONE)
+    assert read_answer(broken, chat, streaming=True, complete=True).fault.startswith("not HTTP/1.1")
+
+
+def test_a_body_with_a_byte_order_mark():
+    assert answer(b"\xef\xbb\xbf" + WHOLE, "application/json").reply.text == ["a"]
+
+
+@pytest.mark.parametrize("body", [ONE + STOP + DONE, WHOLE])
+def test_a_compressed_answer_says_so(body):
+    got = answer(gzip.compress(body), headers="Content-Encoding: gzip\r\n")
+    assert (got.fault, got.compressed, got.reply.text) == (None, "gzip", ["a"])
+
+
+def test_an_answer_compressed_in_a_way_we_cannot_read():
+    got = answer(b"\x8b\x02\x80", headers="Content-Encoding: br\r\n")
+    assert (got.fault, got.compressed) == ("compressed with br, which we did not ask for", "br")
+    got = answer(b"\x8b\x02\x80", status=503, headers="Content-Encoding: br\r\n")
+    assert got.fault == "HTTP 503: compressed with br, which we did not ask for"
+
+
+def test_the_wait_that_was_asked_for():
+    got = answer(b"slow down", None, status=429, headers="Retry-After: 30\r\n")
+    assert (got.retry_after_s, got.fault) == (30.0, "HTTP 429 (retry after 30 s): slow down")
+    assert answer(ONE + STOP, headers="Retry-After: 30\r\n").retry_after_s is None
+
+
+def test_one_token_without_text_is_answer_enough_for_the_preflight():
+    assert answer(STOP + DONE).fault is None
+    assert answer(b'{"choices":[{"message":{"content":""},"finish_reason":"length"}]}', None).fault is None
 
 
 @pytest.mark.parametrize(
