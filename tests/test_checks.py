@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from loadstone.checks import CHECKS, Evidence, certify, saturated
-from loadstone.folder import ClockLog, DeathLog, PhaseLog
+from loadstone.folder import ClockLog, DeathLog, PhaseLog, WorkerLog
 from loadstone.metrics import all_metrics
 from loadstone.summary import measure
 
@@ -327,3 +329,95 @@ def test_a_slow_first_answer_without_warmup_is_a_cold_server(check, answer):
     assert (found.verdict, found.value) == ("NOTE", 200.0)
     warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=0)
     assert check("cold_start", *rows, phases=[warm]).verdict == "VALID"
+
+
+def test_what_we_ended_is_no_failure(check, steady, answer):
+    ours = [answer(5, outcome=outcome) for outcome in ("cut", "cancelled")] * 20
+    assert check("failures", *steady(), *ours).value == 0.0
+    assert check("succeeded", *ours).finding == "the run was stopped before any answer had ended."
+
+
+def test_a_run_of_nothing_but_failures_is_judged_once(evidence, answer):
+    run = evidence(*(answer(5, outcome="reset") for _ in range(40)))
+    assert [one.name for one in certify(run).checks if one.verdict == "INVALID"] == ["succeeded"]
+    assert [one.name for one in certify(run).checks if one.verdict == "DEGRADED"] == []
+
+
+@pytest.fixture
+def closed_loop(answer):
+    """`slots` slots, each filled again when its answer ends; the k-th request lasts `latency(k)` ms."""
+
+    def make(slots, latency, n=200):
+        free, rows = [0.0] * slots, []
+        for k in range(n):
+            slot = free.index(min(free))
+            sent, free[slot] = free[slot], free[slot] + latency(k)
+            rows.append(answer(sent + 10, free[slot], sent=sent, lag=0.1))
+        return rows
+
+    return make
+
+
+@pytest.mark.parametrize("slots", [4, 8, 64])
+def test_answers_of_one_length_lock_the_slots_together(slots, check, closed_loop):
+    found = check("cohort_lock", *closed_loop(slots, lambda k: 200.0, n=8 * slots), cap=slots)
+    assert (found.verdict, found.value) == ("NOTE", 100.0)
+    assert "--osl-stddev" in found.advice
+
+
+@pytest.mark.parametrize("slots", [4, 8, 64])
+@pytest.mark.parametrize("spread", [0.1, 0.5])
+def test_answers_of_differing_length_do_not(slots, spread, check, closed_loop):
+    random = Random(slots)
+    rows = closed_loop(slots, lambda k: 200 * (1 + spread * random.uniform(-1, 1)), n=20 * slots)
+    found = check("cohort_lock", *rows, cap=slots)
+    assert found.verdict == "VALID"
+    assert found.value < 25
+
+
+def test_two_cohorts_in_turn_are_a_lock_too(check, answer):
+    starts = [100.0 * (k // 4) for k in range(80)]
+    rows = [answer(at + 50, at + 200, sent=at, lag=0.1) for at in starts]
+    found = check("cohort_lock", *rows, cap=8)
+    assert (found.verdict, found.value) == ("NOTE", pytest.approx(100 * 3 / 7))
+
+
+def test_the_common_start_of_a_closed_loop_is_no_lock(check, closed_loop):
+    found = check("cohort_lock", *closed_loop(8, lambda k: 200.0, n=39), cap=8)
+    assert (found.verdict, found.value) == ("VALID", None)
+
+
+def test_only_several_slots_of_a_closed_loop_can_lock(check, closed_loop):
+    rows = closed_loop(4, lambda k: 200.0)
+    assert check("cohort_lock", *rows, cap=3).value is None
+    assert check("cohort_lock", *rows, rate=20, cap=4).value is None
+
+
+def worker(waits, waited_ms):
+    return WorkerLog(
+        worker=0,
+        cpu_ns=1,
+        wall_ns=1_000_000_000,
+        flights=9,
+        reads=9,
+        waits=waits,
+        waited_ns=round(waited_ms * 1e6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("waits", "waited_ms", "verdict"),
+    [(0, 0, "VALID"), (1, 5, "NOTE"), (3, 5, "DEGRADED"), (1, 11, "DEGRADED")],
+)
+def test_waits_for_descriptors_and_ports(waits, waited_ms, verdict, check, steady):
+    found = check("resource_waits", *steady(200), workers=[worker(waits, waited_ms)])
+    assert (found.verdict, found.value) == (verdict, waits)
+
+
+def test_warmup_is_over_before_the_measurement_begins(check, steady, run_log):
+    measured = run_log(planned=40).phases[0]
+    for late_ms, verdict in ((-1, "VALID"), (0, "VALID"), (25, "DEGRADED")):
+        end_ns = measured.start_ns + late_ms * 1_000_000
+        warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=end_ns)
+        found = check("warmup_apart", *steady(), phases=[warm, measured])
+        assert (found.verdict, found.value) == (verdict, max(late_ms, 0))

@@ -16,7 +16,7 @@ from loadstone.folder import PhaseLog, write_run
 from loadstone.metrics import names
 from loadstone.read.faults import Evidence
 from loadstone.read.outcome import OUTCOMES
-from loadstone.report import Report
+from loadstone.report import Failing, Report
 from loadstone.summary import exit_code, summarise
 from loadstone.summary.series import _step_s
 
@@ -154,6 +154,81 @@ def test_exit_codes_by_precedence(report, answer):
     assert exit_code(replace(broken, run=replace(good.run, end="interrupted"))) == Exit.INTERRUPTED
 
 
+def test_exit_codes_go_by_what_stopped_the_load(report, answer):
+    good = report(answer(5))
+    invalid = replace(good, certificate=replace(good.certificate, verdict="INVALID"))
+    for by, code in (("user", Exit.INTERRUPTED), ("failures", Exit.FAILED), ("trouble", Exit.FAILED)):
+        assert exit_code(replace(good, run=replace(good.run, stopped_by=by))) == code
+        assert exit_code(replace(invalid, run=replace(good.run, stopped_by=by))) == code
+    assert exit_code(report(answer(5, outcome="reset"))) == Exit.FAILED  # though its certificate is INVALID
+
+
+STOPPED = {"stopped_by": "failures", "stopped_why": "60 of the last 100 requests failed", "end": "aborted"}
+
+
+def ended(answer, good, *, at_ms):
+    """A request that ended at a moment, well or not."""
+    return answer(at_ms, sent=0, outcome="ok" if good else "reset")
+
+
+def test_a_run_given_up_says_since_when_and_how_it_failed(report, answer):
+    rows = [ended(answer, i % 10 > 0, at_ms=10 * i) for i in range(1, 50)]
+    rows += [ended(answer, False, at_ms=500 + i) for i in range(30)]
+    rows += [ended(answer, False, at_ms=2000), answer(600, outcome="cancelled")]
+    rows[-10].update(outcome="timeout-idle")
+    found = report(*rows, **STOPPED).run
+    assert (found.stopped_by, found.stopped_why) == ("failures", STOPPED["stopped_why"])
+    assert found.failing == Failing(since_s=0.5, outcome="reset", failed=30, ended=30)
+
+
+def test_a_success_among_failures_does_not_begin_them_anew(report, answer):
+    good = [True] * 20 + [False, False, False, True] * 10
+    rows = [ended(answer, ok, at_ms=1 + i) for i, ok in enumerate(good)]
+    assert report(*rows, **STOPPED).run.failing == Failing(
+        since_s=0.021, outcome="reset", failed=30, ended=40
+    )
+
+
+def test_failures_are_held_against_the_share_that_was_allowed(report, answer, run_log):
+    good = [True] * 50 + [False, True, True, True] * 10
+    rows = [ended(answer, ok, at_ms=1 + i) for i, ok in enumerate(good)]
+    config = run_log().config
+    config["load"]["failed_request_threshold"] = 0.1
+    assert report(*rows, config=config, **STOPPED).run.failing.since_s == 0.051
+    assert report(*rows, config=config, **STOPPED).run.limits["load.failed_request_threshold"] == 0.1
+
+
+def test_a_run_that_was_not_given_up_has_no_such_moment(report, answer):
+    rows = [answer(5, outcome="reset")] * 3
+    assert report(*rows).run.failing is None
+    assert report(*rows, stopped_by="user", stopped_why="interrupted").run.failing is None
+
+
+def test_limits_are_told_as_they_applied(report, answer):
+    assert report(answer(5)).run.limits == {
+        "endpoint.connect_timeout_s": 10.0,
+        "endpoint.first_token_timeout_s": 600.0,
+        "endpoint.idle_timeout_s": 300.0,
+        "endpoint.timeout_s": 1800.0,
+        "endpoint.max_response_bytes": 268_435_456,
+        "load.failed_request_threshold": 0.5,
+        "load.grace_s": 30.0,
+    }
+
+
+def test_reasons_for_not_sending_are_counted_apart_from_faults(report, answer, unsent):
+    rows = [unsent(fault=f"the slot of worker {i} was taken") for i in range(3)]
+    found = report(
+        *rows, unsent(fault="interrupted"), unsent(), answer(5, outcome="reset", fault="cut short")
+    )
+    assert found.outcomes.not_sent == (
+        {"reason": "the slot of worker 0 was taken", "count": 3},
+        {"reason": "interrupted", "count": 1},
+        {"reason": "planned and due, but never sent", "count": 1},
+    )
+    assert [fault["outcome"] for fault in found.outcomes.faults] == ["reset"]
+
+
 def test_the_report_is_strict_json_and_comes_back(report, answer, unsent):
     found = report(answer(50, 60), answer(), answer(0, sent=0), answer(5, outcome="reset"), unsent())
     packed = msgspec.json.encode(found)
@@ -243,14 +318,3 @@ def test_a_metric_reads_the_file_part_by_part(folder_of, answer, monkeypatch):
     found = summarise(folder_of(*(answer(50, 60, 75, 80) for _ in range(50))))
     assert found.metrics["inter_token_latency"].count == 150
     assert max(largest) == 2
-
-
-def test_a_prompt_that_the_server_counts_otherwise_and_has_cached_is_told(report, answer):
-    told = {"planned_input_tokens": 100, "usage_prompt_tokens": 112, "usage_cached_tokens": 56}
-    notices = report(answer(5, 6) | told, answer(5, 6) | told).run.notices
-    assert any(
-        text.startswith("The server counts 12 tokens more per prompt than asked for") for text in notices
-    )
-    assert any(
-        text.startswith("50 % of the prompt tokens came from the server's prefix cache") for text in notices
-    )

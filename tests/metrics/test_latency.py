@@ -156,6 +156,42 @@ def test_an_answer_in_one_piece_has_no_gap(tables, answer, reason):
     assert "one piece" in reason("output_token_throughput_per_user", run)
 
 
+@pytest.fixture
+def coalesced(answer):
+    """All of an answer of four tokens, and its end, in one read."""
+    return answer(50, 50, 50, 50, coalesced=True)
+
+
+def test_an_answer_in_one_read_has_a_latency_and_nothing_else(tables, coalesced, answer, result):
+    run = tables(coalesced, answer(20, 30, 40))
+    assert result("time_to_first_token", run).values.tolist() == [20.0]
+    assert result("time_to_first_output_token", run).values.tolist() == [20.0]
+    assert result("time_per_output_token", run).values.tolist() == [10.0]
+    assert result("output_token_throughput_per_user", run).values.tolist() == [100.0]
+    assert gaps_of(result("inter_token_latency", run)) == [(10.0, 1.0), (10.0, 1.0)]
+    assert sorted(result("request_latency", run).values) == [40.0, 50.0]
+
+
+def test_where_all_came_in_one_read_that_is_the_reason(tables, coalesced, reason, mean):
+    run = tables(coalesced, coalesced)
+    for name in ("time_to_first_token", "time_to_first_output_token"):
+        assert (
+            reason(name, run)
+            == "every answer came in one piece, so when its first token came cannot be told."
+        )
+    for name in ("inter_token_latency", "output_token_throughput_per_user", "time_to_second_token"):
+        assert "one piece" in reason(name, run)
+    assert "different moments" in reason("time_per_output_token", run)
+    assert mean("output_sequence_length", run) == 4.0
+
+
+def test_one_body_instead_of_a_stream_has_a_latency_and_no_first_token(tables, answer, result, reason):
+    whole = answer(sent=2, done=99, tokens=7, streamed=False)
+    assert result("request_latency", tables(whole)).values.tolist() == [97.0]
+    assert "no answer came as a stream" in reason("time_to_first_token", tables(whole))
+    assert result("time_to_first_token", tables(whole, answer(5))).values.tolist() == [5.0]
+
+
 def test_time_per_output_token_leaves_out_the_first(tables, answer, result):
     assert result("time_per_output_token", tables(answer(50, 60, 80))).values.tolist() == [15.0]
 

@@ -24,3 +24,20 @@ def test_mismatch_is_signed_and_relative_to_what_was_asked(tables, answer, resul
     run = tables(answer(5, tokens=96, planned_output_tokens=128), answer(5, tokens=3))
     assert result("output_length_mismatch", run).values.tolist() == [-25.0]
     assert reason("output_length_mismatch", tables(answer(5))) == "no output length was asked for."
+
+
+def test_usage_is_held_against_our_count_of_the_same_answers(tables, answer, result):
+    run = tables(
+        answer(5, usage_completion_tokens=30, checked_output_tokens=20),
+        answer(5, usage_completion_tokens=30, checked_output_tokens=20),
+        answer(5, usage_completion_tokens=1000),
+        answer(5, checked_output_tokens=1000),
+        answer(5, usage_completion_tokens=1000, checked_output_tokens=1, outcome="truncated"),
+    )
+    found = result("usage_token_mismatch", run)
+    assert found.value == 50.0
+    assert found.note == "2 answers counted: 60 tokens by the server's usage, 40 by our tokenizer."
+
+
+def test_usage_without_a_sample_is_not_judged(tables, answer, reason):
+    assert "--check-tokens" in reason("usage_token_mismatch", tables(answer(5, usage_completion_tokens=3)))

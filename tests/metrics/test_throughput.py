@@ -47,3 +47,27 @@ def test_a_window_without_length_has_no_rate(tables, answer, reason):
 def test_cutting_a_request_off_is_no_event_of_the_server(tables, answer, mean):
     run = tables(answer(400, 500, sent=0), answer(900, 1000, sent=0, done=5000, outcome="cut"))
     assert mean("request_throughput", run) == 1.0
+
+
+def test_under_load_tokens_count_by_their_own_moment_whatever_became_of_the_request(
+    tables, answer, result, mean
+):
+    rows = [
+        answer(200, 300, sent=0, tokens=20),
+        answer(700, 800, 1100, 1200, sent=100, tokens=40),  # half of it in the drain
+        answer(500, 600, sent=200, tokens=5, outcome="reset"),
+        answer(900, sent=300, done=5000, tokens=3, outcome="cut"),
+        answer(sent=1000, done=2000, tokens=50, streamed=False),  # whole, in the drain
+    ]
+    assert mean("output_token_throughput_under_load", tables(*rows)) == 20 + 20 + 5 + 3
+
+
+def test_what_was_sent_at_once_has_no_throughput_under_load(tables, answer, reason):
+    assert "stretch of time" in reason("output_token_throughput_under_load", tables(answer(5), answer(9)))
+
+
+def test_under_load_unknown_lengths_are_left_out_and_said(tables, answer, result):
+    unknown = answer(500, sent=0) | {"output_tokens": None}
+    known = answer(600, sent=500), answer(1200, sent=1000)
+    found = result("output_token_throughput_under_load", tables(unknown, *known))
+    assert (found.value, found.note) == (1.0, "1 answers whose tokens are not known are left out.")

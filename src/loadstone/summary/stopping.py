@@ -26,9 +26,10 @@ def failing(tables: Tables) -> Failing | None:
     ended = _ended(tables, tables.phase.stop_ns)
     failed = (~ended["outcome"].is_in(list(SUCCESSES))).to_numpy()
     sums = np.concatenate(([0.0], np.cumsum(failed - _allowed(tables.config))))[:-1]
-    begin = len(sums) - 1 - int(np.argmin(sums[::-1])) if len(sums) else 0
+    begin = int(np.argmin(sums)) if len(sums) else 0
     if not failed[begin:].any():
         return None
+    begin += int(np.argmax(failed[begin:]))
     stretch = ended[begin:]
     outcomes = stretch.filter(pl.Series(failed[begin:]))["outcome"]
     return Failing(
@@ -62,6 +63,6 @@ def limits(config: Config) -> dict[str, float | None]:
         "endpoint.idle_timeout_s": endpoint.idle_timeout_s,
         "endpoint.timeout_s": endpoint.timeout_s,
         "endpoint.max_response_bytes": endpoint.max_response_bytes,
-        "load.failed_request_threshold": load.failed_request_threshold,
+        "load.failed_request_threshold": _allowed(config),
         "load.grace_s": DEFAULT_GRACE_S if load.grace_s is None else load.grace_s,
     }

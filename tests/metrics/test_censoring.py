@@ -1,0 +1,92 @@
+"""Requests that we ended: left out of the plain latencies, taken into account in the curves beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.metrics import all_metrics
+from loadstone.summary import measure
+
+UNSENT = "due, but no slot was free until the load stopped"
+
+
+@pytest.fixture
+def measured(tables):
+    """One metric of a run as it stands in the report."""
+    return lambda name, *rows, **run: measure(all_metrics()[name], tables(*rows, **run))
+
+
+@pytest.fixture
+def cut(answer):
+    """A request with these tokens that we ended at `done`."""
+    return lambda *arrivals, done, outcome="cut", **more: answer(
+        *arrivals, done=done, outcome=outcome, **more
+    )
+
+
+def test_a_request_that_we_ended_lasted_at_least_so_long(measured, answer, cut):
+    found = measured("request_latency", answer(100), answer(200), answer(300), cut(50, done=250))
+    assert (found.count, found.max, found.censored) == (3, 300.0, 1)
+    # S: 3/4 at 100, 1/2 at 200, 0 at 300, since the one broken off at 250 is watched until then
+    assert found.with_censored["p25"] == 100.0
+    assert found.with_censored["p50"] == 200.0
+    assert found.with_censored["p75"] == found.with_censored["p99"] == 300.0
+
+
+@pytest.mark.parametrize("outcome", ["cut", "cancelled"])
+def test_a_percentile_that_nobody_saw_is_at_least_the_longest_time(outcome, measured, answer, cut):
+    found = measured("request_latency", answer(100), cut(50, done=900, outcome=outcome))
+    assert (found.p99, found.with_censored["p50"], found.with_censored["p99"]) == (100.0, 100.0, None)
+    assert found.with_censored_least == 900.0
+
+
+def test_without_one_there_is_no_curve(measured, answer):
+    found = measured("request_latency", answer(100), answer(5, outcome="reset"))
+    assert (found.censored, found.with_censored, found.with_censored_least) == (0, None, None)
+
+
+def test_a_first_token_that_had_come_was_seen(measured, answer, cut):
+    found = measured("time_to_first_token", answer(10, 20), cut(30, 40, done=99), cut(done=70))
+    assert (found.count, found.p50, found.censored) == (1, 10.0, 1)
+    assert (found.with_censored["p25"], found.with_censored["p50"]) == (10.0, 30.0)
+    assert (found.with_censored["p90"], found.with_censored_least) == (None, 70.0)
+
+
+def test_first_tokens_of_cut_requests_make_a_curve_of_their_own(measured, answer, cut):
+    found = measured("time_to_first_token", answer(10, 20), cut(30, 40, done=99))
+    assert (found.censored, found.with_censored["p99"]) == (0, 30.0)
+
+
+def test_an_answer_that_was_still_reasoning_had_no_first_output_token(measured, answer, cut):
+    found = measured("time_to_first_output_token", answer(10), cut(5, done=60, first_answer_ns=None))
+    assert (found.censored, found.with_censored["p99"], found.with_censored_least) == (1, None, 60.0)
+
+
+def test_gaps_are_not_censored(measured, answer, cut):
+    found = measured("inter_token_latency", answer(10, 20), cut(10, 40, done=60))
+    assert (found.count, found.with_censored) == (1, None)
+
+
+def test_from_due_a_request_never_sent_has_waited_until_the_stop(measured, answer, cut, unsent):
+    rows = [answer(100, due=0), cut(150, due=0, done=700), unsent(due=400), unsent(due=2000)]
+    found = measured("request_latency_from_due", *rows, rate=10, cap=2, end_ms=1000)
+    assert (found.count, found.censored) == (1, 2)  # what was due after the stop was not waiting
+    assert (found.with_censored["p25"], found.with_censored["p50"]) == (100.0, None)
+    assert found.with_censored_least == 700.0
+    assert measured("request_latency", *rows, rate=10, cap=2).censored == 1
+
+
+def test_the_wait_for_a_slot_ends_with_sending_also_of_what_was_cut(measured, answer, cut, unsent):
+    rows = [answer(100, due=0, sent=20), cut(150, due=0, sent=30, done=700), unsent(due=400)]
+    found = measured("queue_wait", *rows, rate=10, cap=2, end_ms=1000)
+    assert (found.count, found.max, found.censored) == (2, 30.0, 1)
+    assert (found.with_censored["p25"], found.with_censored["p50"], found.with_censored["p75"]) == (
+        20,
+        30,
+        None,
+    )
+
+
+def test_where_nothing_was_whole_there_is_no_latency_at_all(measured, cut):
+    found = measured("request_latency", cut(5, done=100))
+    assert (found.reason, found.with_censored) == ("no request succeeded.", None)

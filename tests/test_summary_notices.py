@@ -1,0 +1,125 @@
+"""Notices: what a reader has to know to read the numbers right."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.checks import Evidence
+from loadstone.metrics import all_metrics
+from loadstone.summary import measure
+from loadstone.summary.notices import notices
+
+
+@pytest.fixture
+def told(tables):
+    """The notices of a run with these rows; keywords go to `run_log`."""
+
+    def of(*rows, **run):
+        found = tables(*rows, **run)
+        return notices(Evidence(found, {name: measure(one, found) for name, one in all_metrics().items()}))
+
+    return of
+
+
+def test_a_prompt_that_the_server_counts_otherwise_and_has_cached_is_told(told, answer):
+    usage = {"planned_input_tokens": 100, "usage_prompt_tokens": 112, "usage_cached_tokens": 56}
+    found = told(answer(5, 6) | usage, answer(5, 6) | usage)
+    assert any(
+        text.startswith("The server counts 12 tokens more per prompt than asked for") for text in found
+    )
+    assert any(
+        text.startswith("50 % of the prompt tokens came from the server's prefix cache") for text in found
+    )
+
+
+def test_unfinished_and_unsent_requests_are_counted_and_the_right_figures_named(told, answer, unsent):
+    rows = answer(100, due=0), answer(5, due=0, done=900, outcome="cut"), unsent(due=5), unsent(due=6)
+    (found,) = told(*rows, rate=10, cap=2)
+    assert found.startswith("1 request had not ended when the run did and 2 requests due were never sent: ")
+    assert "with_censored" in found
+
+
+def test_in_a_closed_loop_nothing_is_due(told, answer):
+    (found,) = told(answer(100), answer(5, done=900, outcome="cancelled"))
+    assert found.startswith("1 request had not ended when the run did: ")
+
+
+@pytest.mark.parametrize(
+    ("columns", "start"),
+    [
+        ({"coalesced": True}, "2 answers of 3 came in one piece, all tokens in one read"),
+        ({"streamed": False}, "2 answers of 3 came as one body although a stream was asked for"),
+        ({"compressed": "gzip"}, "2 answers came compressed (gzip), which was not asked for"),
+        ({"redirects": 1}, "2 requests went on to where the server redirected them"),
+        ({"unfinished_event": True}, "2 answers ended within their last event"),
+    ],
+)
+def test_the_way_answers_came_is_told_once_with_its_count(columns, start, told, answer):
+    (found,) = told(answer(5), answer(5, **columns), answer(5, **columns))
+    assert found.startswith(start)
+
+
+def test_many_encodings_are_not_all_named(told, answer):
+    (found,) = told(*(answer(5, compressed=f"x{i}") for i in range(9)))
+    assert "9 answers came compressed (x0, x1, x2), " in found
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "words"),
+    [
+        ([1.5, 30.0, None], "asked to wait 1.5 to 30 s"),
+        ([2.0, 2.0], "asked to wait 2 s"),
+        ([None, float("inf")], "(HTTP 429)."),
+    ],
+)
+def test_a_rate_limit_says_what_the_server_asked_for(asked_s, words, told, answer):
+    rows = [answer(outcome="http-rate-limited", retry_after_s=seconds) for seconds in asked_s]
+    (found,) = told(answer(5), *rows)
+    assert found.startswith(f"The server's rate limit refused {len(rows)} requests")
+    assert words in found
+    assert "inf" not in found
+
+
+def test_other_statuses_that_ask_for_a_pause_are_no_rate_limit(told, answer):
+    assert told(answer(5), answer(outcome="http-server-error", retry_after_s=3.0)) == ()
+
+
+def with_tokenizer(run_log, name):
+    config = run_log().config
+    config["input"]["tokenizer"] = name
+    return config
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "usage", "warned"),
+    [
+        ("builtin", 402, False),  # two tokens for one, and one for the end of each answer
+        ("builtin", 403, True),
+        ("builtin", 98, False),
+        ("builtin", 97, True),
+        ("/models/tokenizer.json", 206, False),
+        ("/models/tokenizer.json", 207, True),
+        ("/models/tokenizer.json", 194, False),
+        ("/models/tokenizer.json", 193, True),
+    ],
+)
+def test_usage_far_from_our_count(tokenizer, usage, warned, told, answer, run_log):
+    rows = [
+        answer(5, 6, usage_completion_tokens=usage - 10, checked_output_tokens=100),
+        answer(5, 6, usage_completion_tokens=10, checked_output_tokens=100),
+    ]
+    found = told(*rows, config=with_tokenizer(run_log, tokenizer))
+    assert [f"{usage} output tokens by usage, 200 by" in text for text in found] == [True] * warned
+
+
+def test_a_count_of_zero_beside_text_is_told_without_a_sample(told, answer):
+    zero = answer(5, 6, usage_completion_tokens=0, text_chars=12)
+    nothing = answer(5, 6, usage_completion_tokens=0, text_chars=0)
+    (found,) = told(zero, nothing)
+    assert found.startswith("The server's usage counts 0 output tokens for 1 answer with text")
+
+
+def test_a_run_that_was_stopped_for_a_reason_tells_it_elsewhere(told, answer):
+    assert told(answer(5), end="interrupted", stopped_by="user", stopped_why="interrupted") == ()
+    (found,) = told(answer(5), end="aborted")
+    assert found.startswith("The run was aborted")
