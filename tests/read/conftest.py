@@ -7,11 +7,22 @@ import os
 import msgspec
 import pytest
 
-from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, write_run
+from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, WorkerLog, write_run
 from loadstone.plan.store import Draft, Writer
 from loadstone.read.decoder import Decoder
 from loadstone.read.job import Job
-from loadstone.recording import CLOCK, END, END_FACTS, PAIR, RESENT, ROW, START, WireEnd, segment_name
+from loadstone.recording import (
+    CLOCK,
+    END,
+    END_FACTS,
+    PAIR,
+    REDIRECTED,
+    RESENT,
+    ROW,
+    START,
+    WireEnd,
+    segment_name,
+)
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -77,6 +88,9 @@ class Recorder:
     def resent(self, serial, at_ns):
         self.row(serial, RESENT, at_ns)
 
+    def redirected(self, serial, at_ns):
+        self.row(serial, REDIRECTED, at_ns)
+
     def read(self, serial, data, at_ns, arrival_ns=None, offset_ns=OFFSET_NS):
         """Bytes read at `at_ns`; without `arrival_ns` the kernel gave no stamp."""
         self.append(".dat", data)
@@ -118,8 +132,18 @@ class Recorder:
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, make_run):
     """A run folder as workers and main leave it."""
+    return make_run(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def make_run():
+    """Makes a run folder; for tests that need more than one."""
+    return _run
+
+
+def _run(tmp_path):
 
     class Run:
         folder = tmp_path
@@ -140,8 +164,8 @@ def run(tmp_path):
             """Everything decoded; the decoder's last word."""
             return Decoder(self.job(**changes)).finish()
 
-        def plan(self, phases, isl_tokens=7, osl_tokens=9, due_ns=-1):
-            """A plan and a run log; `phases` are (name, planned)."""
+        def plan(self, phases, isl_tokens=7, osl_tokens=9, due_ns=-1, workers=1, **changes):
+            """A plan and a run log; `phases` are (name, planned), `changes` those of the log."""
             writer, logs, first = Writer(tmp_path / "plan"), [], 0
             for number, (name, planned) in enumerate(phases):
                 writer.append(
@@ -154,7 +178,10 @@ def run(tmp_path):
                 )
                 first += planned
             writer.close()
-            write_run(tmp_path, _run_log(logs))
+            log = _run_log(logs, workers)
+            for name, value in changes.items():
+                setattr(log, name, value)
+            write_run(tmp_path, log)
 
         def segments(self):
             return sorted(path.name for path in self.recording.iterdir())
@@ -165,10 +192,18 @@ def run(tmp_path):
     return Run()
 
 
-def _run_log(phases):
+CONFIG = {
+    "endpoint": {"type": "chat", "streaming": True, "max_response_bytes": 1 << 20},
+    "input": {"tokenizer": "none"},
+    "output": {"keep": "faults", "check_tokens": "none"},
+}
+
+
+def _run_log(phases, workers):
     return RunLog(
-        id="r", command="", loadstone_version="0", started="", end="complete", seed=1, config={}, phases=phases,
-        workers=[], clock=ClockLog(kernel_stamps=True, steps=0),
+        id="r", command="", loadstone_version="0", started="", end="complete", seed=1, config=CONFIG, phases=phases,
+        workers=[WorkerLog(worker=w, cpu_ns=0, wall_ns=0, flights=0, reads=0) for w in range(workers)],
+        clock=ClockLog(kernel_stamps=True, steps=0),
         dataset=DatasetLog(
             source="", tokenizer="none", lengths_exact=True, unique_prompts=True, reused=0, digest=""
         ),
@@ -176,7 +211,7 @@ def _run_log(phases):
     )  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wire():
     """The bytes that servers send."""
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+
+import msgspec
 import polars as pl
 import pytest
 
 from loadstone.board import Board, Field, Histogram
+from loadstone.endpoints import Usage, chat
+from loadstone.errors import LoadstoneError
 from loadstone.read import decoder as module
 from loadstone.read.decoder import Decoder
+from loadstone.read.faults import SAMPLE_BYTES, samples
 from loadstone.read.schema import REQUESTS
 from loadstone.recording import WireEnd
+from loadstone.tokens import Tokenless
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
 
@@ -35,13 +42,14 @@ def test_a_streamed_answer_as_a_row(run, recorder, wire):
     ]
     recorder.flight(
         7, reads, lag_ns=50, sent_ns=500, connect=300, connected=400, written=510, body_bytes=77, status=200,
-        due=450, retries=1,
+        due=450, retries=1, redirects=1,
     )  # fmt: skip
     run.decode(id_prefix="x-")
     (row,) = rows(run)
     assert row == dict.fromkeys(REQUESTS) | {
         "request": 7, "request_id": "x-7", "phase": None, "worker": 0, "outcome": "ok-length",
-        "http_status": 200, "finish_reason": "length", "retries": 1, "due_ns": 450, "connect_ns": 300,
+        "http_status": 200, "finish_reason": "length", "retries": 1, "redirects": 1, "streamed": True,
+        "coalesced": False, "unfinished_event": False, "choices": 1, "due_ns": 450, "connect_ns": 300,
         "connected_ns": 400, "sent_ns": 500, "written_ns": 510, "first_ns": 2_000, "first_answer_ns": 3_000,
         "last_ns": 3_000, "done_ns": 9_000, "first_read_ns": 2_050, "kernel_stamps": True, "input_tokens": 11,
         "input_tokens_source": "usage", "output_tokens": 3, "output_tokens_source": "usage",
@@ -68,6 +76,81 @@ def test_a_token_arrives_with_the_read_that_completes_its_event(run, recorder, w
     complete = [stream.index(b"\n\n", end) + 1 for end in ends]
     assert row["arrival_ns"] == [1_000 + end // bytes_a_read for end in complete]
     assert row["text_chars"] == 2
+
+
+def one(run, **job):
+    run.decode(**job)
+    (row,) = rows(run)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("reads", "coalesced"),
+    [
+        (["head", "a", "b finish"], False),
+        (["head", "a b finish"], True),
+        (["head a b finish"], True),
+        (["head", "a b done", "end"], True),
+        (["head", "a b", "finish"], False),
+        (["head", "a finish"], False),
+        (["head", "finish"], False),
+    ],
+)
+def test_an_answer_whose_events_came_in_one_read_with_its_end_is_coalesced(
+    run, recorder, wire, reads, coalesced
+):
+    parts = {
+        "head": wire.head, "a": wire.token("a"), "b": wire.token("b"), "finish": wire.finish(),
+        "done": wire.finish().removesuffix(wire.end), "end": wire.end,
+    }  # fmt: skip
+    recorder.flight(
+        0, [(at, b"".join(parts[name] for name in read.split())) for at, read in enumerate(reads, 1)]
+    )
+    assert one(run)["coalesced"] is coalesced
+
+
+def test_choices_are_kept_apart(run, recorder, wire):
+    def piece(index, text, reason=None):
+        return wire.event(
+            {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]}
+        )
+
+    ends = wire.event(b"data: [DONE]\n\n") + wire.end
+    reads = [piece(1, "a"), piece(0, "b"), piece(1, "c", "stop"), piece(0, "d", "stop"), ends]
+    recorder.flight(0, [(1, wire.head), *enumerate(reads, 2)])
+    row = one(run)
+    assert (row["choices"], row["chunk_choice"]) == (2, [1, 0, 1, 0])
+    assert (row["arrival_ns"], row["outcome"]) == ([2, 3, 4, 5], "ok")
+
+
+def test_a_body_that_was_compressed_says_so(run, recorder, wire):
+    body = gzip.compress(
+        b'data: {"choices":[{"delta":{"content":"abc"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    head = wire.head.replace(b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
+    recorder.flight(0, [(1, head + body)])
+    row = one(run)
+    assert (row["outcome"], row["compressed"], row["text_chars"]) == ("ok", "gzip", 3)
+
+
+def test_a_body_that_unpacks_to_more_than_an_answer_may_have_is_not_unpacked(run, recorder):
+    bomb = gzip.compress(bytes(1 << 20))
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    recorder.flight(0, [(1, head + bomb)])
+    assert one(run, max_response_bytes=1_000)["outcome"] in ("protocol-error", "too-large")
+
+
+def test_a_server_that_asks_to_wait(run, recorder):
+    recorder.flight(0, [(1, b"HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")])
+    row = one(run)
+    assert (row["outcome"], row["retry_after_s"]) == ("http-rate-limited", 7.0)
+    assert (row["streamed"], row["coalesced"], row["unfinished_event"], row["choices"]) == (None,) * 4
+
+
+def test_a_last_event_without_its_blank_line(run, recorder, wire):
+    ends = wire.chunk(b"data: [DONE]") + wire.end
+    recorder.flight(0, [(1, wire.head + wire.token("a")), (2, ends)])
+    assert one(run)["unfinished_event"] is True
 
 
 def test_running_usage_gives_the_tokens_of_every_chunk(run, recorder, wire):
@@ -148,6 +231,44 @@ def test_tokens_the_server_did_not_count_are_estimated(run, recorder, wire, monk
     assert [row["usage_completion_tokens"] for row in rows(run)] == [None, 5, 0, None, None, None]
 
 
+def answered(wire, text, tokens=None):
+    usage = None if tokens is None else {"completion_tokens": tokens}
+    return [(1, wire.head + wire.token(text) + wire.finish(usage=usage))]
+
+
+def test_whole_answers_are_counted_beside_the_server(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr("loadstone.tokens.load", lambda name: Counter())
+    recorder.flight(3, answered(wire, "abc", tokens=5))
+    recorder.flight(4, answered(wire, "abc"))
+    recorder.flight(5, [(1, wire.head + wire.token("a"))], wire=WireEnd.RESET)
+    recorder.flight(21, answered(wire, "abc", tokens=5))
+    recorder.flight(50, answered(wire, "abcd", tokens=5))
+    run.decode(tokenizer="any", check_tokens="sample")
+    checked = {row["request"]: (row["output_tokens"], row["checked_output_tokens"]) for row in rows(run)}
+    assert checked == {3: (5, 103), 4: (103, 103), 5: (101, None), 21: (5, None), 50: (5, 104)}
+
+
+def test_several_choices_have_no_count_of_their_own(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr("loadstone.tokens.load", lambda name: Counter())
+    two = [{"index": index, "delta": {"content": "x"}, "finish_reason": "stop"} for index in (0, 1)]
+    ends = wire.event(b"data: [DONE]\n\n") + wire.end
+    recorder.flight(
+        0,
+        [(1, wire.head + wire.event({"choices": two, "usage": {"completion_tokens": 2}}) + ends)],
+    )
+    row = one(run, tokenizer="any", check_tokens="all")
+    assert (row["outcome"], row["output_tokens"], row["checked_output_tokens"]) == ("ok", 2, None)
+
+
+@pytest.mark.parametrize(("tokenizer", "check"), [("none", "all"), ("any", "none")])
+def test_without_a_tokenizer_or_when_not_asked_nothing_is_checked(
+    run, recorder, wire, monkeypatch, tokenizer, check
+):
+    monkeypatch.setattr("loadstone.tokens.load", lambda name: Counter() if name == "any" else Tokenless())
+    recorder.flight(0, answered(wire, "abc", tokens=5))
+    assert one(run, tokenizer=tokenizer, check_tokens=check)["checked_output_tokens"] is None
+
+
 def test_without_a_tokenizer_nothing_is_guessed(run, recorder, wire):
     recorder.flight(0, [(1, wire.head + wire.token("abc") + wire.finish())])
     run.decode(tokenizer="none")
@@ -211,10 +332,10 @@ def test_one_sample_of_every_kind_of_fault_is_kept(run, recorder):
         recorder.flight(request, [(1, refused(request)[:20]), (2, refused(request)[20:])])
     recorder.flight(3, [(1, b"HTTP/1.1 500 X\r\nContent-Length: 4\r\n\r\nbang")])
     run.decode()
-    assert (run.folder / "faults" / "http-error-1.http").read_bytes() == refused(0)
+    assert (run.folder / "faults" / "http-server-error-1.http").read_bytes() == refused(0)
     assert sorted(path.name for path in (run.folder / "faults").iterdir()) == [
-        "http-error-1.http",
-        "http-error-2.http",
+        "http-server-error-1.http",
+        "http-server-error-2.http",
         "index.jsonl",
     ]
 
@@ -225,8 +346,85 @@ def test_one_sample_of_every_kind_of_fault_is_kept(run, recorder):
 def test_what_is_kept(run, recorder, keep, faults, segments):
     recorder.flight(0, [(1, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")])
     run.decode(keep=keep)
-    assert (run.folder / "faults").exists() is faults
+    assert (run.folder / "faults" / "http-server-error-1.http").exists() is faults
     assert len(run.segments()) == segments
+
+
+def test_a_fault_to_which_no_byte_came_has_its_line(run, recorder):
+    recorder.flight(0, [], wire=WireEnd.REFUSED, words="Connection refused")
+    run.decode()
+    (sample,) = samples(run.folder / "faults")
+    assert (sample.outcome, sample.file, sample.request_id) == ("connect-refused", None, "r-0")
+
+
+# Defects of our own
+
+
+class Broken:
+    """An endpoint that fails at some answers."""
+
+    def __init__(self, fold):
+        self._fold = fold
+
+    def __getattr__(self, name):
+        return getattr(chat, name)
+
+    def fold(self, events):
+        reply = chat.fold(events)
+        if "".join(reply.text) == "bad":
+            return self._fold(reply)
+        return reply
+
+
+def fails(reply):
+    raise RuntimeError("no such luck")
+
+
+def lies(reply):
+    return msgspec.structs.replace(reply, usage=Usage(completion_tokens=2**70))
+
+
+def points_nowhere(reply):
+    return msgspec.structs.replace(reply, output=[99])
+
+
+@pytest.mark.parametrize(
+    ("defect", "words"),
+    [(fails, "no such luck"), (lies, "could not be stored"), (points_nowhere, "could not be decoded")],
+)
+def test_a_defect_in_reading_one_answer_costs_that_request_alone(
+    run, recorder, wire, monkeypatch, defect, words
+):
+    monkeypatch.setattr("loadstone.registry.load", lambda kind, name: Broken(defect))
+    for request, text in enumerate(["good", "bad", "fine"]):
+        recorder.flight(request, answered(wire, text), sent_ns=5, status=200)
+    run.decode()
+    found = rows(run)
+    assert [row["outcome"] for row in found] == ["ok", "client-fault", "ok"]
+    assert words in found[1]["fault"]
+    assert (found[1]["sent_ns"], found[1]["done_ns"], found[1]["arrival_ns"]) == (5, 1, [])
+    assert found[1]["request_id"] == "r-1"
+    (sample,) = samples(run.folder / "faults")
+    assert (sample.outcome, sample.request_id) == ("client-fault", "r-1")
+
+
+def test_the_bytes_that_could_not_be_read_are_kept(run, recorder, wire, monkeypatch):
+    monkeypatch.setattr("loadstone.registry.load", lambda kind, name: Broken(fails))
+    recorder.flight(0, answered(wire, "bad"))
+    run.decode()
+    assert (run.folder / "faults" / "client-fault-1.http").read_bytes() == answered(wire, "bad")[0][1]
+
+
+def test_of_a_huge_answer_only_the_beginning_is_kept(run, recorder, wire):
+    piece = b"x" * 65_000
+    recorder.flight(0, [(1, wire.head), *((2, wire.chunk(piece)) for _ in range(40))], wire=WireEnd.TOO_LARGE)
+    run.decode()
+    assert one_sample(run).stat().st_size == SAMPLE_BYTES
+
+
+def one_sample(run):
+    (path,) = (run.folder / "faults").glob("*.http")
+    return path
 
 
 # While the load runs
@@ -302,7 +500,7 @@ def test_a_part_that_cannot_be_written_costs_no_segment(run, recorder, wire, mon
 def test_what_a_crash_left_is_decoded_once(run, recorder, wire, monkeypatch):
     monkeypatch.setattr(module, "PART_REQUESTS", 1)
     decoder = Decoder(run.job())
-    recorder.flight(0, [(1, wire.head + wire.finish())])
+    recorder.flight(0, [(1, wire.head + wire.token("a") + wire.finish())])
     decoder.step()
     recorder.flight(1, [(1, wire.head + wire.token("b") + wire.finish())])
     lost = recorder.start(2, sent_ns=5)
@@ -336,3 +534,66 @@ def test_a_key_that_the_server_echoes_reaches_no_file(run, recorder):
     assert row["fault"] == "HTTP 401: bad key: ***********"
     (sample,) = (run.parts.parent / "faults").glob("*.http")
     assert sample.read_bytes() == said.replace(b"sk-secret-1", b"*" * 11)
+
+
+KEY = "sk-secret-1"
+
+
+def test_a_key_in_what_the_worker_or_a_compressed_body_says(run, recorder):
+    body = gzip.compress(b"bad key: sk-secret-1")
+    head = b"HTTP/1.1 500 X\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    recorder.flight(0, [(1, head + body)])
+    recorder.flight(1, [], wire=WireEnd.CONNECT, words="the proxy said: no access with sk-secret-1")
+    run.decode(secrets=[KEY])
+    faults = [row["fault"] for row in rows(run)]
+    assert faults == ["HTTP 500: bad key: ***********", "the proxy said: no access with ***********"]
+
+
+def kept_bytes(run):
+    return b"".join(path.read_bytes() for path in sorted(run.recording.glob("*.dat")))
+
+
+def test_segments_that_are_kept_hold_no_key(run, recorder, wire):
+    one, two = recorder.start(0), recorder.start(1)
+    recorder.read(one, wire.head + b"a sk-sec", 1)
+    recorder.read(two, b"sk-secret-1 in a redirect", 2)
+    recorder.redirected(two, 3)
+    recorder.next_segment()
+    recorder.read(one, b"ret-1 b", 4)
+    recorder.read(two, wire.head + wire.token("fine") + wire.finish(), 5)
+    recorder.end(one, 6, request=0, wire=WireEnd.RESET)
+    recorder.end(two, 7, request=1, words="to sk-secret-1")
+    before = kept_bytes(run)
+    run.decode(keep="all", secrets=[KEY])
+    after = kept_bytes(run)
+    assert after == before.replace(b"sk-sec", b"*" * 6).replace(b"ret-1 b", b"***** b").replace(
+        b"******ret-1", b"*" * 11
+    )
+    assert rows(run)[1]["outcome"] == "ok"
+
+
+def test_after_a_crash_what_looks_like_a_key_is_overwritten(run, recorder):
+    said = b"HTTP/1.1 401 No\r\nContent-Length: 22\r\n\r\nbad: Bearer abcdef-123"
+    recorder.flight(0, [(1_000, said)], status=401)
+    run.decode(secrets=None, keep="all")
+    assert rows(run)[0]["fault"] == "HTTP 401: bad: Bearer **********"
+    assert b"abcdef-123" not in kept_bytes(run) + one_sample(run).read_bytes()
+
+
+def test_a_part_that_is_damaged_is_told_in_one_sentence(run, recorder):
+    run.parts.mkdir()
+    (run.parts / "d0-0.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(LoadstoneError, match=r"d0-0\.parquet is damaged"):
+        run.decode()
+
+
+def test_a_part_that_fails_leaves_no_draft(run, recorder, wire, monkeypatch):
+    recorder.flight(0, [(1, wire.head + wire.finish())])
+
+    def full(path):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(module.columns, "sync", full)
+    with pytest.raises(OSError, match="disk full"):
+        run.decode()
+    assert list(run.parts.iterdir()) == []

@@ -6,7 +6,7 @@ import pytest
 from loadstone.read.flights import LOST, UNKNOWN_PHASE, flights, take_ended
 from loadstone.read.segments import ROWS, Segments
 from loadstone.read.stamps import Offsets
-from loadstone.recording import CLOCK, WireEnd
+from loadstone.recording import CLOCK, END, WireEnd
 
 
 @pytest.fixture
@@ -68,6 +68,35 @@ def test_reads_before_a_resend_do_not_count(run, read):
     first, second = read()
     assert (first.reads, second.reads) == ([b"other"], [b"second try"])
     assert second.read_ns.tolist() == [4]
+
+
+def test_reads_before_a_redirect_do_not_count_and_the_first_send_stays(run, read):
+    recorder = run.recorder()
+    serial = recorder.start(1, sent_ns=5)
+    recorder.read(serial, b"307", 6)
+    recorder.redirected(serial, 7)
+    recorder.read(serial, b"answer", 8)
+    recorder.end(serial, 9, request=1, sent_ns=5, redirects=1)
+    (flight,) = read()
+    assert (flight.reads, flight.facts.sent_ns, flight.facts.redirects) == ([b"answer"], 5, 1)
+
+
+def test_a_lost_flight_tells_how_often_it_was_sent(run, read):
+    recorder = run.recorder()
+    serial = recorder.start(1, sent_ns=5)
+    recorder.resent(serial, 6)
+    recorder.redirected(serial, 7)
+    (flight,) = read()
+    assert (flight.facts.sent_ns, flight.facts.retries, flight.facts.redirects) == (6, 1, 1)
+
+
+def test_an_end_without_its_facts_is_none(run, read):
+    recorder = run.recorder()
+    serial = recorder.start(1, sent_ns=5)
+    recorder.append(".dat", b"short")
+    recorder.row(serial, END, 9, 5)
+    (flight,) = read()
+    assert (flight.facts.end, flight.words, flight.end_ns) == (WireEnd.CLIENT, LOST, 9)
 
 
 def test_one_read_without_a_stamp_makes_the_flight_unstamped(run, read):

@@ -4,7 +4,9 @@ import polars as pl
 import pytest
 
 from loadstone.errors import LoadstoneError
+from loadstone.folder import DeathLog
 from loadstone.read import decoder, tables
+from loadstone.read.faults import samples
 from loadstone.read.schema import REQUESTS
 
 
@@ -48,6 +50,7 @@ def test_a_request_that_was_never_sent(run):
     (row,) = built(run).to_dicts()
     assert row == dict.fromkeys(REQUESTS) | {
         "request": 0, "phase": "measured", "conversation": 0, "turn": 0, "outcome": "not-sent", "retries": 0,
+        "redirects": 0, "fault": "still waiting for a slot when the time was over",
         "due_ns": 530, "planned_input_tokens": 7, "planned_output_tokens": 9, "request_bytes": 2,
         "arrival_ns": [], "read_ns": [],
     }  # fmt: skip
@@ -91,7 +94,7 @@ def test_unknown_lengths_stay_unknown(run, sent):
 def test_phases_are_those_of_the_run_log(run, wire):
     run.plan([("warmup", 1), ("measured", 2)])
     recorder = run.recorder()
-    recorder.flight(0, [(1, wire.head + wire.finish())])
+    recorder.flight(0, [(1, wire.head + wire.token("a") + wire.finish())])
     recorder.start(1, sent_ns=5)
     run.decode()
     table = built(run)
@@ -159,6 +162,130 @@ def test_a_request_outside_of_all_phases_is_refused(run, sent):
     with pytest.raises(LoadstoneError, match="request 5 was sent but belongs to no phase"):
         tables.build(run.folder)
     assert not (run.folder / "requests.parquet").exists()
+
+
+def changed(run, change):
+    """The run log, changed."""
+    log = tables.read_run(run.folder)
+    change(log)
+    tables.run_folder.write_run(run.folder, log)
+
+
+def test_what_a_worker_sent_before_it_heard_of_the_stop_counts(run, sent):
+    run.plan([("measured", 6)], stopped_by="user")
+    changed(run, lambda log: setattr(log.phases[0], "planned", 2))
+    sent(0, 1, 4)
+    table = built(run)
+    assert table["outcome"].to_list() == ["ok", "ok", "not-sent", "not-sent", "ok"]
+    assert table["fault"].to_list()[2] == "the run was interrupted"
+    assert tables.read_run(run.folder).phases[0].planned == 5
+
+
+def test_a_request_in_two_phases_is_refused(run, sent):
+    run.plan([("warmup", 2), ("measured", 2)])
+    changed(run, lambda log: setattr(log.phases[1], "first_row", 1))
+    sent(0, 1)
+    with pytest.raises(LoadstoneError, match="request 1 was sent but belongs to two phases"):
+        tables.build(run.folder)
+
+
+def test_rows_that_were_never_composed(run, sent):
+    run.plan([("measured", 2)])
+    changed(run, lambda log: setattr(log.phases[0], "planned", 4))
+    sent(0, 1)
+    row = built(run).to_dicts()[3]
+    assert (row["request"], row["outcome"], row["phase"]) == (3, "not-sent", "measured")
+    assert (row["fault"], row["conversation"], row["request_bytes"]) == (
+        "the prompt was not composed in time",
+        None,
+        None,
+    )
+
+
+def killed(worker):
+    return DeathLog(process=f"worker {worker}", fault="killed by signal 9", noticed_ns=1)
+
+
+def test_a_request_that_its_worker_could_not_end_says_how_that_one_died(run, wire):
+    run.plan([("measured", 3)], workers=2, deaths=[killed(1)])
+    run.recorder(0).start(0, sent_ns=5)
+    run.recorder(1).start(1, sent_ns=5)
+    run.decode(workers=[0, 1])
+    faults = built(run)["fault"].to_list()
+    assert faults[:2] == [
+        "the worker ended before this request did",
+        "lost with worker 1: killed by signal 9",
+    ]
+
+
+def test_requests_lost_with_a_worker(run, sent):
+    run.plan([("measured", 6)], workers=2, deaths=[killed(1)])
+    changed(run, lambda log: setattr(log.phases[0], "dealt", True))
+    sent(0, 1, 2, 4)
+    lost = built(run).filter(outcome="client-fault")
+    assert lost["request"].to_list() == [3, 5]
+    assert lost["worker"].to_list() == [1, 1]
+    assert set(lost["fault"]) == {"lost with worker 1: killed by signal 9"}
+
+
+def test_every_kind_of_request_that_left_no_trace_has_a_line_among_the_faults(run, sent):
+    run.plan([("measured", 6)], workers=2, deaths=[killed(1)])
+    changed(run, lambda log: setattr(log.phases[0], "dealt", True))
+    sent(0, 1)
+    built(run)
+    lines = [(sample.outcome, sample.file, sample.request_id) for sample in samples(run.folder / "faults")]
+    assert lines == [("not-sent", None, None), ("client-fault", None, None)]
+
+
+def test_what_a_dead_decoder_left_is_decoded_and_its_segments_go(run, wire):
+    run.plan([("measured", 2)])
+    recorder = run.recorder()
+    for request in range(2):
+        recorder.flight(request, [(1, wire.head + wire.token("a") + wire.finish())])
+    run.parts.mkdir()
+    (run.parts / "d0-0.new").write_bytes(b"half")
+    assert built(run)["outcome"].to_list() == ["ok", "ok"]
+    assert run.segments() == []
+    assert not run.parts.exists()
+
+
+def test_a_decoder_that_died_between_its_part_and_its_segments(run, wire, monkeypatch):
+    run.plan([("measured", 1)])
+    run.recorder().flight(0, [(1, wire.head + wire.token("a") + wire.finish())])
+    monkeypatch.setattr(decoder.Segments, "forget", lambda segments, serials: None)
+    run.decode()
+    assert len(run.segments()) == 2
+    monkeypatch.undo()
+    assert built(run)["outcome"].to_list() == ["ok"]
+    assert run.segments() == []
+
+
+@pytest.mark.parametrize(
+    ("secrets", "words"),
+    [(["hush hush"], "********* Bearer abc-1234"), (None, "hush hush Bearer ********")],
+)
+def test_what_is_decoded_late_holds_no_key_that_is_known_or_looks_like_one(run, secrets, words):
+    run.plan([("measured", 1)])
+    said = b"HTTP/1.1 401 No\r\nContent-Length: 25\r\n\r\nhush hush Bearer abc-1234"
+    run.recorder().flight(0, [(1, said)])
+    tables.build(run.folder, secrets)
+    table = pl.read_parquet(run.folder / "requests.parquet")
+    assert table["fault"].to_list() == [f"HTTP 401: {words}"]
+
+
+def test_a_run_log_that_does_not_tell_how_to_decode(run):
+    run.plan([("measured", 1)], config={"output": {"keep": "faults"}})
+    run.recorder().flight(0, [])
+    with pytest.raises(LoadstoneError, match=r"run\.json is damaged: its config lacks 'endpoint'"):
+        tables.build(run.folder)
+
+
+def test_a_part_of_another_program(run):
+    run.plan([("measured", 1)])
+    run.parts.mkdir()
+    pl.DataFrame({"request": [0], "arrival_ns": [[1]]}).write_parquet(run.parts / "d0-0.parquet")
+    with pytest.raises(LoadstoneError, match="parts is damaged"):
+        tables.build(run.folder)
 
 
 def test_a_run_without_requests(run):

@@ -25,8 +25,6 @@ from loadstone.recording import WireEnd
 SCALARS = [name for name, dtype in REQUESTS.items() if not isinstance(dtype, pl.List)]
 _NONE: Times = np.empty(0, np.int64)
 _NO_USAGE = Usage()
-MOST_CHOICES = 32_767
-"""What the columns can tell of the numbers of choices, which are the server's own."""
 
 
 class Decoded:
@@ -170,7 +168,7 @@ def _chunk_tokens(reply: Reply) -> NDArray[np.int32] | None:
 def _chunk_choice(reply: Reply) -> NDArray[np.int16] | None:
     if reply.choice is None or reply.choices <= 1:
         return None
-    return np.array([min(max(choice, 0), MOST_CHOICES) for choice in reply.choice], np.int16)
+    return np.array(reply.choice, np.int16)
 
 
 def _text(reply: Reply) -> str:
@@ -191,7 +189,7 @@ def _content(reply: Reply | None) -> dict[str, Any]:
     counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or not reply.brought)
     return {
         "finish_reason": outcome.sentence(reply.finish_reason) if reply.finish_reason else None,
-        "choices": min(reply.choices, MOST_CHOICES) or None,
+        "choices": reply.choices or None,
         "input_tokens": usage.prompt_tokens,
         "input_tokens_source": None if usage.prompt_tokens is None else "usage",
         "output_tokens": usage.completion_tokens if counted else None,

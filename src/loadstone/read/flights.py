@@ -70,7 +70,7 @@ def flights(rows: Rows, offsets: Offsets, data: Data) -> Iterator[Flight]:
     for serial, first, last, start, stop in zip(
         serials.tolist(), firsts.tolist(), lasts.tolist(), starts.tolist(), stops.tolist(), strict=True
     ):
-        noted = _end(rows[last], data) if rows["code"][last] == END else _lost(rows[first : last + 1])
+        noted = _end(rows[last], data) or _lost(rows[first : last + 1])
         if noted is not None:
             yield Flight(
                 serial, *noted, int(rows["at_ns"][last]), pieces(start, stop),
@@ -109,9 +109,11 @@ class _Pieces:
         return [self._data[segment][at:end] for segment, at, end in places]
 
 
-def _end(row: np.void, data: Data) -> tuple[Facts, str]:
-    """The facts and the worker's words in the bytes of an END row."""
+def _end(row: np.void, data: Data) -> tuple[Facts, str] | None:
+    """The facts and the worker's words in the bytes of an END row; None for any other row, or a damaged one."""
     start, size = int(row["at"]), int(row["a"])
+    if row["code"] != END or size < END_FACTS.size:
+        return None
     packed = data[int(row["segment"])][start : start + size]
     words = packed[END_FACTS.size :].decode("utf-8", "replace")
     return Facts._make(END_FACTS.unpack_from(packed)), words

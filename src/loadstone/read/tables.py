@@ -110,7 +110,7 @@ def _widen(log: RunLog, decoded: _Decoded) -> bool:
     """
     if not log.phases or not len(decoded.request) or log.stopped_by is None:
         return False
-    phase = max(log.phases, key=lambda phase: phase.first_row)
+    phase = log.phases[-1]
     sent = int(decoded.request[-1]) + 1 - phase.first_row
     wider = sent > phase.planned
     phase.planned = max(sent, phase.planned)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone.board import BUCKETS, FIELDS, Field, Histogram, bucket
-from loadstone.read.outcome import CENSORED, CLIENT_FAULT, SUCCESSES
+from loadstone.read.outcome import CENSORED, CLIENT_FAULT, NOT_SENT, SUCCESSES
 
-NO_FAILURES = CENSORED | {CLIENT_FAULT}
+NO_FAILURES = CENSORED | {CLIENT_FAULT, NOT_SENT}
 """Neither successes nor failures: they say nothing of the server."""
 
 
