@@ -23,6 +23,7 @@ DRAFTS = st.lists(
         conversation=st.integers(0, 2**32 - 1),
         turn=st.integers(0, 2**16 - 1),
         phase=st.integers(0, 2**16 - 1),
+        final=st.integers(0, 2**16 - 1),
     ),
     max_size=8,
 )
@@ -48,7 +49,7 @@ def test_what_was_written_is_read_however_often_it_was_reopened(tmp_path_factory
     rows = list(read_rows(folder))
     assert [row.request for row in rows] == list(range(len(drafts)))
     assert list(read_requests(folder)) == list(zip(rows, (one.body for one in drafts), strict=True))
-    kept = ("due_ns", "isl_tokens", "osl_tokens", "conversation", "turn", "phase")
+    kept = ("due_ns", "isl_tokens", "osl_tokens", "conversation", "turn", "phase", "final")
     assert [[getattr(row, name) for name in kept] for row in rows] == [
         [getattr(one, name) for name in kept] for one in drafts
     ]
@@ -62,7 +63,18 @@ def test_a_row_is_64_bytes_which_divide_a_page():
 
 
 def test_a_row_at_its_limits():
-    row = Row(2**63 - 1, -(2**63), 2**64 - 1, 2**32 - 1, 2**31 - 1, -(2**31), 2**32 - 1, 2**16 - 1, 2**16 - 1)
+    row = Row(
+        2**63 - 1,
+        -(2**63),
+        2**64 - 1,
+        2**32 - 1,
+        2**31 - 1,
+        -(2**31),
+        2**32 - 1,
+        2**16 - 1,
+        2**16 - 1,
+        2**16 - 1,
+    )
     assert Row._make(ROW.unpack(ROW.pack(*row))) == row
 
 
