@@ -40,7 +40,7 @@ def message(body, status="200 OK", headers="", media="application/json"):
 
 
 class Server:
-    """Answers each path with given bytes and closes; a path that is not given gets a 404."""
+    """Answers each path with given bytes, or what a function makes of the body, and closes; other paths get a 404."""
 
     def __init__(self, answers, context=None):
         self.requests = []
@@ -78,7 +78,8 @@ class Server:
             body += peer.recv(65536)
         path = head.split(b" ")[1].decode()
         self.requests.append((head.decode(), body))
-        peer.sendall(self._answers.get(path, message(b"not here", "404 Not Found")))
+        answer = self._answers.get(path, message(b"not here", "404 Not Found"))
+        peer.sendall(answer(msgspec.json.decode(body)) if callable(answer) else answer)
 
     def close(self):
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -103,11 +104,11 @@ def serve():
 def asked(serve):
     """The preflight with a server that answers `answer`; `asked.server` is it."""
 
-    def run(answer, ask=None, others=None, api_key=None):
+    def run(answer, ask=None, others=None, api_key=None, path=PATH):
         asked.server = serve({PATH: answer, **(others or {})})
         endpoint = EndpointConfig(timeout_s=0.5, connect_timeout_s=2.0, api_key=api_key)
         reached = reach(url.parse(f"localhost:{asked.server.port}"), endpoint)
-        return preflight(reached, endpoint, ask or Ask(model="m"), PATH, TURN, "preflight-1")
+        return preflight(reached, endpoint, ask or Ask(model="m"), path, TURN, "preflight-1")
 
     asked = run
     return run
@@ -203,6 +204,172 @@ def test_a_key_that_the_server_echoes_is_not_passed_on(asked):
     assert "sk-secret-1" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"error": {"message": "no access with \\u0073k-secret-1"}}',
+        b'{"error": {"message": "no access with c2stc2VjcmV0LTE="}}',
+        b'{"error": {"message": "no access with ' + b"x" * 270 + b' sk-secret-1"}}',
+    ],
+    ids=["escaped", "base64", "cut short"],
+)
+def test_a_key_that_is_echoed_otherwise_is_not_passed_on_either(asked, said):
+    with pytest.raises(TargetError, match="no access with") as refused:
+        asked(message(said, "401 No"), api_key="sk-secret-1")
+    assert "sk-s" not in str(refused.value)
+    assert "c2stc2" not in str(refused.value)
+
+
+def test_what_a_query_holds_is_not_told(asked):
+    with pytest.raises(TargetError, match="request to /v1/chat/completions for model") as refused:
+        asked(message(b"no", "404 No"), path=f"{PATH}?api-key=hunter2")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_an_answer_without_text_that_has_an_end_is_good_enough(asked):
+    empty = {
+        "choices": [{"message": {"content": ""}, "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 12},
+    }
+    found = asked(message(empty))
+    assert found.log.prompt_tokens == 12
+    assert found.notices == ("The one token that the preflight asked for was none that is shown.",)
+
+
+def test_an_answer_that_brings_nothing_and_no_end_is_a_refusal(asked):
+    with pytest.raises(TargetError, match=r"empty|no output"):
+        asked(message({"choices": []}))
+
+
+# ---- fields that a server does not take -------------------------------------------------------------
+
+
+def refusing(*fields, status="400 Bad Request"):
+    """A server that refuses these fields, the first one that it finds."""
+
+    def answer(body):
+        for field in fields:
+            if field in body or field in (body.get("stream_options") or {}):
+                return message({"error": {"message": f"Unknown field: '{field}'"}}, status)
+        return message(STREAM, media="text/event-stream") if body["stream"] else message(REPLY)
+
+    return answer
+
+
+def bodies(server):
+    return [msgspec.json.decode(body) for head, body in server.requests if head.startswith("POST")]
+
+
+EVERYTHING = Ask(
+    model="m", streaming=True, usage_per_chunk=True, extra={"ignore_eos": True, "min_tokens": 8, "top_k": 1}
+)
+
+
+@pytest.mark.parametrize("status", ["400 Bad Request", "422 Unprocessable"])
+@pytest.mark.parametrize("field", ["stream_options", "ignore_eos", "min_tokens"])
+def test_a_field_that_the_server_names_is_left_out(asked, field, status):
+    found = asked(refusing(field, status=status), EVERYTHING)
+    first, second = bodies(asked.server)
+    assert {name: value for name, value in first.items() if name != field} == second
+    assert found.ask.extra == {**EVERYTHING.extra, field: None}
+    (notice,) = found.notices
+    assert notice.startswith(f"The server does not take {field} (HTTP {status[:3]}: Unknown field: '{field}'")
+    assert "it is left out of every request, so " in notice
+
+
+def test_running_token_counts_alone_are_left_out(asked):
+    found = asked(refusing("continuous_usage_stats"), EVERYTHING)
+    assert bodies(asked.server)[1]["stream_options"] == {"include_usage": True}
+    assert (found.ask.usage_per_chunk, found.ask.extra) == (False, EVERYTHING.extra)
+
+
+def test_the_limit_is_sent_by_its_old_name(asked):
+    found = asked(refusing("max_completion_tokens"))
+    assert [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in bodies(asked.server)] == [
+        (1, None),
+        (None, 1),
+    ]
+    assert found.ask == Ask(model="m", legacy_max_tokens=True)
+    assert found.notices[0].endswith("it is left out of every request, and max_tokens is sent instead.")
+
+
+def test_one_field_after_the_other_as_the_server_names_them(asked):
+    fields = ("min_tokens", "stream_options", "max_completion_tokens", "ignore_eos")
+    found = asked(refusing(*fields), EVERYTHING)
+    assert len(bodies(asked.server)) == 5
+    assert [notice.split()[5] for notice in found.notices] == list(fields)
+    assert bodies(asked.server)[-1].keys() == {"model", "messages", "stream", "max_tokens", "top_k"}
+
+
+def test_a_server_that_names_fields_whatever_is_sent_is_not_asked_for_ever(asked):
+    said = message({"error": {"message": "ignore_eos, min_tokens, stream_options: no"}}, "400 No")
+    with pytest.raises(TargetError, match="ignore_eos, min_tokens, stream_options: no"):
+        asked(said, EVERYTHING)
+    assert len(bodies(asked.server)) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("ignore_eos is slow", "500 Oops"),
+        ("no access to ignore_eos", "403 No"),
+        ("top_k is not known", "400 No"),
+        ("ignore_eos_too is not known", "400 No"),
+        ("max_tokens is not known", "400 No"),
+    ],
+)
+def test_nothing_else_is_tried_again(asked, words, status):
+    with pytest.raises(TargetError, match=words):
+        asked(message({"error": {"message": words}}, status), EVERYTHING)
+    assert len(bodies(asked.server)) == 1
+
+
+def test_a_limit_that_the_user_set_by_its_name_stays(asked):
+    with pytest.raises(TargetError, match="Unknown field: 'max_completion_tokens'"):
+        asked(refusing("max_completion_tokens"), Ask(model="m", extra={"max_completion_tokens": 5}))
+
+
+# ---- redirects --------------------------------------------------------------------------------------
+
+
+def redirect(to, status="307 Temporary Redirect"):
+    return message(b"", status, headers=f"Location: {to}\r\n")
+
+
+@pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
+def test_a_redirect_within_the_server_is_followed_once(asked, status):
+    found = asked(redirect("/new/path?a=b", status), others={"/new/path?a=b": message(REPLY)})
+    assert found.log.http_status == 200
+    posts = [head.split(" ")[1] for head, _ in asked.server.requests if head.startswith("POST")]
+    assert posts == [PATH, "/new/path?a=b"]
+    assert found.notices == (
+        f"The server redirects {PATH} to /new/path?***, so every request is sent twice; "
+        "give the second path with --endpoint.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("to", "status", "shown"),
+    [
+        ("https://other.test/v1?key=x", "307 T", "https://other.test/v1?***"),
+        ("http://localhost:1/v1", "308 P", "http://localhost:1/v1"),
+        ("/elsewhere", "302 Found", "/elsewhere"),
+        ("/elsewhere", "301 Moved", "/elsewhere"),
+    ],
+)
+def test_a_redirect_elsewhere_is_told(asked, to, status, shown):
+    with pytest.raises(TargetError) as refused:
+        asked(redirect(to, status), others={"/elsewhere": message(REPLY)})
+    told = str(refused.value)
+    assert f"HTTP {status[:3]}" in told
+    assert told.endswith(f"It leads to {shown}; give that address with --url and --endpoint.")
+
+
+def test_a_second_redirect_is_not_followed(asked):
+    with pytest.raises(TargetError, match="It leads to /b; give that address"):
+        asked(redirect("/a"), others={"/a": redirect("/b"), "/b": message(REPLY)})
+
+
 def test_terminal_codes_in_an_answer_are_not_passed_on(asked):
     with pytest.raises(TargetError) as error:
         asked(message({"error": {"message": "\x1b[2J\x07gone"}}, "500 Oops"))
@@ -221,74 +388,26 @@ def test_a_server_that_says_nothing(serve):
 def test_the_server_describes_itself(asked):
     found = asked(
         message(REPLY),
-        others={"/version": message({"version": "0.9"}), "/get_server_info": message(b"not json")},
+        others={
+            "/version": message({"version": "0.9", "api_key": "theirs"}),
+            "/get_server_info": message(b"no json"),
+        },
         api_key="k",
     )
-    assert found.server == {"/version": {"version": "0.9"}}
+    assert found.server == {"/version": {"version": "0.9", "api_key": "***"}}
     gets = [head for head, _ in asked.server.requests if head.startswith("GET")]
     assert [head.split(" ")[1] for head in gets] == ["/version", "/get_server_info"]
     assert all("Bearer k" in head for head in gets)
 
 
-# ---- reaching ---------------------------------------------------------------------------------------
-
-
-def test_a_name_is_reached_at_the_address_that_answers(serve):
-    server = serve({})
-    reached = reach(url.parse(f"localhost:{server.port}"), EndpointConfig())
-    assert (reached.family, reached.address) == (socket.AF_INET, ("127.0.0.1", server.port))
-
-
-def test_nobody_there():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with pytest.raises(
-        TargetError, match=rf"cannot connect to http://127\.0\.0\.1:{port}: Connection refused"
-    ):
-        reach(url.parse(f"127.0.0.1:{port}"), EndpointConfig())
-
-
-def test_a_name_that_does_not_exist(monkeypatch):
-    def getaddrinfo(*_, **__):
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    with pytest.raises(
-        TargetError, match=r"cannot connect to http://nowhere\.invalid.*Name or service not known"
-    ):
-        reach(url.parse("nowhere.invalid"), EndpointConfig())
-
-
-@pytest.fixture
-def trusted(tmp_path, monkeypatch):
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+def test_over_tls(serve, tmp_path):
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)
-    authority.cert_pem.write_to_path(tmp_path / "roots.pem")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "roots.pem"))
-    return context
-
-
-def test_over_tls(serve, trusted):
-    server = serve({PATH: message(REPLY)}, context=trusted)
-    endpoint = EndpointConfig()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    server = serve({PATH: message(REPLY)}, context=context)
+    endpoint = EndpointConfig(ca=str(tmp_path / "ca.pem"))
     reached = reach(url.parse(f"https://localhost:{server.port}"), endpoint)
     assert preflight(reached, endpoint, Ask(model="m"), PATH, TURN, "p").log.http_status == 200
-
-
-def test_a_certificate_of_nobody_we_know(serve, trusted, monkeypatch):
-    monkeypatch.delenv("SSL_CERT_FILE")
-    server = serve({}, context=trusted)
-    target = url.parse(f"https://localhost:{server.port}")
-    with pytest.raises(TargetError, match=r"TLS: .*--insecure"):
-        reach(target, EndpointConfig())
-    assert reach(target, EndpointConfig(insecure=True)).target == target
-
-
-def test_tls_to_a_port_that_speaks_none(serve):
-    server = serve({})
-    with pytest.raises(TargetError, match=r"https://localhost:\d+"):
-        reach(url.parse(f"https://localhost:{server.port}"), EndpointConfig(connect_timeout_s=0.3))
 
 
 # ---- the model's name ----------------------------------------------------------------------------------

@@ -193,7 +193,11 @@ def test_after_a_tunnel_is_dug_every_byte_is_the_servers(serve):
 @pytest.mark.parametrize(
     ("answer", "text", "status"),
     [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "HTTP 407 Proxy Authentication Required", 407),
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            "HTTP 407 Proxy Authentication Required",
+            407,
+        ),
         (b"HTTP/1.0 502 Bad Gateway\r\n\r\n", "HTTP 502 Bad Gateway", 502),
         (b"HTTP/1.1 200 OK\r\nVia: x\r\n", "HTTP 200 OK", 200),
         (b"SSH-2.0-x\r\n", "its answer is not HTTP/1.1", 0),
