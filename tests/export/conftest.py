@@ -26,6 +26,16 @@ def missing(unit: str, reason: str) -> MetricResult:
     return MetricResult(unit=unit, better="lower", reason=reason)
 
 
+HOSTILE = (
+    "\x1b]0;owned\x07\x1b[2J",
+    "\u202egnp.exe\u2066\u200b",
+    "=cmd|' /C calc'!A0",
+    "<script>alert(1)</script>",
+    '"}, {"a": "',
+    "a\r\nb\u2028c",
+)
+"""What a server or a run folder of somebody else may put wherever it has a say."""
+
 METRICS = {
     "time_to_first_token": spread("ms", 57.0, thin=("p99_9",)),
     "time_to_first_output_token": spread("ms", 57.0, thin=("p99_9",)),
@@ -64,6 +74,12 @@ VALID = Report(
 def check(verdict: str, finding: str, advice: str) -> Check:
     facts = {"name": "n", "verdict": verdict, "value": None, "unit": "", "finding": finding, "advice": advice}
     return msgspec.convert(facts, Check)
+
+
+@pytest.fixture(params=HOSTILE, ids=["escapes", "bidi", "formula", "script", "json", "lines"])
+def hostile(request: pytest.FixtureRequest) -> str:
+    text: str = request.param
+    return text
 
 
 @pytest.fixture

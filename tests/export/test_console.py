@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from loadstone.export.console import load_shape, render
-from loadstone.report import Certificate, Check, MetricResult, Report
+from loadstone.report import Certificate, Check, Failing, MetricResult, Outcomes, Report
 
 Failed = Callable[[str], Report]
 
@@ -197,3 +197,118 @@ def test_one_reason_for_many_metrics_is_said_once(valid: Report) -> None:
     missing = {name: MetricResult(unit="ms", better="lower", reason="because.") for name in names}
     shown = render(msgspec.structs.replace(valid, metrics=missing), width=80, color=False)
     assert "\n- time to first token and 3 more: because.\n" in shown
+
+
+def censored(result: MetricResult, count: int, **percentiles: float | None) -> MetricResult:
+    return msgspec.structs.replace(
+        result, censored=count, with_censored=percentiles, with_censored_least=9000.0
+    )
+
+
+def test_a_row_takes_the_unfinished_requests_into_account(valid: Report) -> None:
+    latency = censored(
+        valid.metrics["request_latency"], 12, p50=1400.0, p90=1800.0, p95=3000.0, p99=None, p99_9=None
+    )
+    cut = msgspec.structs.replace(valid, metrics={**valid.metrics, "request_latency": latency})
+    shown = render(cut, width=100, color=False).splitlines()
+    row = shown[1 + next(i for i, line in enumerate(shown) if line.startswith("request latency"))]
+    assert row.split() == ["with", "12", "unfinished", "1,400", "1,800", "3,000", ">9,000", ">9,000"]
+    narrow = render(cut, width=40, color=False).splitlines()
+    row = narrow[1 + next(i for i, line in enumerate(narrow) if line.startswith("latency"))]
+    assert row.split() == ["+12", "cut", "1,400", "1,800", ">9,000"]
+
+
+def test_a_curve_without_anything_broken_off_needs_no_row(valid: Report) -> None:
+    ttft = censored(valid.metrics["time_to_first_token"], 0, p50=57.0)
+    seen = msgspec.structs.replace(valid, metrics={**valid.metrics, "time_to_first_token": ttft})
+    assert render(seen, width=80, color=False) == render(valid, width=80, color=False)
+
+
+def stopped(report: Report, **facts: object) -> Report:
+    return msgspec.structs.replace(report, run=msgspec.structs.replace(report.run, **facts))
+
+
+def test_a_run_given_up_says_so_before_anything_else(valid: Report) -> None:
+    failing = Failing(since_s=12.304, outcome="connect-refused", failed=51, ended=52)
+    why = "51 of the last 100 requests failed, since about 12.3 s"
+    shown = render(
+        stopped(valid, stopped_by="failures", stopped_why=why, failing=failing), width=200, color=False
+    )
+    assert shown.startswith(
+        f"STOPPED: {why}. The failures began 12.30 s into the measurement: 51 of the 52 that ended from then on failed,"
+        " most of them connect-refused.\nVALID: "
+    )
+
+
+def test_an_interrupted_run_says_who_did_it(valid: Report) -> None:
+    shown = render(stopped(valid, stopped_by="user", stopped_why="interrupted"), width=100, color=False)
+    assert shown.startswith(
+        "STOPPED: by you (Ctrl-C or a signal); the numbers are those of what had happened until then.\n"
+    )
+
+
+def test_what_stopped_a_run_is_a_verdict_with_its_colour(valid: Report) -> None:
+    for by, code in (("user", 33), ("failures", 31), ("trouble", 31)):
+        shown = render(stopped(valid, stopped_by=by, stopped_why="w"), width=80, color=True)
+        assert shown.startswith(f"\x1b[1;{code}mSTOPPED\x1b[0m: ")
+
+
+def test_unfinished_and_unsent_requests_are_no_failures_of_the_server(valid: Report) -> None:
+    counts = {"ok": 190, "reset": 1, "cancelled": 2, "cut": 3, "not-sent": 4}
+    faults = (
+        {"outcome": "cut", "message": "still under way", "count": 3, "sample": None},
+        {"outcome": "reset", "message": "the connection was reset", "count": 1, "sample": None},
+    )
+    outcomes = Outcomes(
+        planned=200, counts=counts, faults=faults, not_sent=({"reason": "stopped", "count": 4},)
+    )
+    shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
+    assert "200 requests: 190 ok, 1 failed, 5 unfinished, 4 never sent · " in shown
+    assert (
+        "10 of 200 requests did not succeed: not-sent 4, cut 3, cancelled 2, reset 1\n"
+        "  1 x reset: the connection was reset\n"
+        "  4 x not-sent: stopped\n"
+    ) in shown
+
+
+def test_a_limit_is_told_when_it_ended_a_request(valid: Report) -> None:
+    run = msgspec.structs.replace(
+        valid.run,
+        limits={
+            "endpoint.idle_timeout_s": 2.5,
+            "endpoint.max_response_bytes": 268_435_456,
+            "endpoint.timeout_s": 9.0,
+        },
+    )
+    outcomes = Outcomes(planned=3, counts={"ok": 1, "timeout-idle": 1, "too-large": 1})
+    shown = render(msgspec.structs.replace(valid, run=run, outcomes=outcomes), width=120, color=False)
+    assert (
+        "  limits that ended requests: 2.5 s (--idle-timeout-seconds), 268,435,456 bytes (--max-response-bytes)\n"
+    ) in shown
+    assert "limits that ended" not in render(msgspec.structs.replace(valid, run=run), width=120, color=False)
+
+
+def test_nothing_hostile_reaches_a_terminal(hostile: str, valid: Report) -> None:
+    found = Check(name="n", verdict="INVALID", value=None, unit=hostile, finding=hostile, advice=hostile)
+    fault = {"outcome": hostile, "message": hostile, "count": 1, "sample": hostile}
+    failing = Failing(since_s=1.0, outcome=hostile, failed=1, ended=1)
+    ttft = msgspec.structs.replace(valid.metrics["time_to_first_token"], unit=hostile, note=hostile)
+    report = msgspec.structs.replace(
+        stopped(
+            valid,
+            stopped_by="failures",
+            stopped_why=hostile,
+            failing=failing,
+            notices=(hostile,),
+            command=hostile,
+        ),
+        certificate=Certificate(verdict="INVALID", headline=hostile, checks=(found,)),
+        metrics={**valid.metrics, "time_to_first_token": ttft, hostile: ttft},
+        outcomes=Outcomes(
+            planned=1, counts={hostile: 1}, faults=(fault,), not_sent=({"reason": hostile, "count": 1},)
+        ),
+        config={"endpoint": {"model": hostile, "type": hostile, "url": hostile}},
+    )
+    shown = render(report, width=90, color=False, folder=Path(hostile.replace("/", "")))
+    assert not set("\x1b\x07\r\u202e\u2066\u200b\u2028") & set(shown)
+    assert shown.encode()

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
 import msgspec
 import polars as pl
+import pytest
 
 from loadstone.export import report_csv
 from loadstone.report import MetricResult, Report
@@ -36,6 +38,26 @@ def test_a_metric_without_numbers_has_an_empty_value(valid: Report, tmp_path: Pa
     ]
 
 
+def test_what_was_broken_off_has_rows_of_its_own(valid: Report, tmp_path: Path) -> None:
+    curve = {"p50": 5.0, "p99": None, "p99_9": None}
+    ttft = MetricResult(
+        unit="ms", better="lower", count=3, mean=1.5, censored=2, with_censored=curve, with_censored_least=9.0
+    )
+    assert written(valid, tmp_path, ttft=ttft).read_text().splitlines()[3:] == [
+        "ttft,samples,censored,2",
+        "ttft,ms,km_p50,5.0",
+        "ttft,ms,km_least,9.0",
+    ]
+
+
+def test_a_number_that_is_none_is_never_written(valid: Report, tmp_path: Path) -> None:
+    odd = MetricResult(unit="ms", better="lower", count=1, mean=math.nan, max=math.inf, p50=2.0)
+    assert written(valid, tmp_path, odd=odd).read_text().splitlines()[1:] == [
+        "odd,samples,count,1",
+        "odd,ms,p50,2.0",
+    ]
+
+
 def test_any_reader_takes_the_values_as_numbers(valid: Report, tmp_path: Path) -> None:
     ttft = MetricResult(unit="ms", better="lower", count=1, mean=2.0)
     missing = MetricResult(unit="ms", better="lower", reason="nothing.")
@@ -47,4 +69,24 @@ def test_a_name_cannot_become_a_formula(valid: Report, tmp_path: Path) -> None:
     metric = MetricResult(unit='@SUM("x"),\n', better="lower", mean=-1.0)
     path = written(valid, tmp_path, **{"=cmd|' /C calc'!A0": metric})
     with path.open(newline="") as file:
-        assert list(csv.reader(file))[2] == ["'=cmd|' /C calc'!A0", '\'@SUM("x"),\n', "mean", "-1.0"]
+        assert list(csv.reader(file))[2] == ["'=cmd|' /C calc'!A0", '\'@SUM("x"),\\x0a', "mean", "-1.0"]
+
+
+@pytest.mark.parametrize("mark", report_csv.FORMULA_MARKS)
+def test_no_mark_of_a_formula_begins_a_cell(mark: str, valid: Report, tmp_path: Path) -> None:
+    metric = MetricResult(unit=f"{mark}1+1", better="lower", mean=1.0)
+    with written(valid, tmp_path, **{f"{mark}cmd": metric}).open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    assert {(name, unit) for name, unit, _, _ in rows} == {
+        (f"'{mark}cmd", "samples"),
+        (f"'{mark}cmd", f"'{mark}1+1"),
+    }
+
+
+@pytest.mark.parametrize("break_", ["\r", "\n", "\r\n", "\t", "\x1b[2J", "\u2028"])
+def test_no_name_breaks_its_row_or_moves_a_cursor(break_: str, valid: Report, tmp_path: Path) -> None:
+    metric = MetricResult(unit=f"a{break_}=1", better="lower", mean=1.0)
+    path = written(valid, tmp_path, **{f"m{break_}=cmd": metric})
+    assert not set("\r\t\x1b\u2028") & set(path.read_bytes().decode())
+    with path.open(newline="") as file:
+        assert [len(row) for row in csv.reader(file)] == [4, 4, 4]

@@ -51,3 +51,19 @@ def test_huge_numbers_come_back_as_they_were(valid: Report, tmp_path: Path) -> N
     tree = written(msgspec.structs.replace(valid, metrics={"m": metric}), tmp_path)
     assert tree["metrics"]["m"]["mean"] == 1.7976931348623157e308  # type: ignore[index]
     assert tree["metrics"]["m"]["min"] == 5e-324  # type: ignore[index]
+
+
+def test_hostile_words_come_back_as_they_were_and_move_no_cursor(
+    hostile: str, valid: Report, tmp_path: Path
+) -> None:
+    fault = {"outcome": "http-error", "message": hostile, "count": 1, "sample": None}
+    outcomes = msgspec.structs.replace(
+        valid.outcomes, faults=(fault,), not_sent=({"reason": hostile, "count": 1},)
+    )
+    run = msgspec.structs.replace(valid.run, stopped_why=hostile, notices=(hostile,), command=hostile)
+    report = msgspec.structs.replace(
+        valid, run=run, outcomes=outcomes, config={hostile: hostile}, environment={"server": hostile}
+    )
+    tree = written(report, tmp_path)
+    assert msgspec.convert(tree, Report) == report
+    assert not set("\x1b\x07\r") & set((tmp_path / "report.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -99,6 +100,51 @@ def test_a_servers_words_stay_one_line_of_json(valid: Report, run_folder: Path) 
     text = (run_folder / "requests.jsonl").read_bytes()
     assert text.count(b"\n") == 1 and b"\x1b" not in text
     assert json.loads(text)["fault"] == 'a "quote"\n\x1b[2J\u2028 é'
+
+
+def test_hostile_words_stay_one_line_of_strict_json(hostile: str, valid: Report, run_folder: Path) -> None:
+    table(run_folder, [{"request": 1, "fault": hostile, "finish_reason": hostile, "compressed": hostile}])
+    requests_jsonl.write(valid, run_folder)
+    raw = (run_folder / "requests.jsonl").read_bytes()
+    assert raw.count(b"\n") == 1 and b"\x1b" not in raw
+    row = json.loads(raw)
+    assert (row["fault"], row["finish_reason"], row["compressed"]) == (hostile,) * 3
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_json_cannot_say_is_null(value: float, valid: Report, run_folder: Path) -> None:
+    table(run_folder, [{"request": 1, "retry_after_s": value}])
+    requests_jsonl.write(valid, run_folder)
+    row = json.loads((run_folder / "requests.jsonl").read_text(), parse_constant=pytest.fail)
+    assert row["retry_after_s"] is None
+
+
+HOSTILE_BODIES = (b'{}]}, {"session_id": "x"}', b'{"a": NaN}', b'"\xff"', b"", b'{"a":', b"\x1b[2J")
+
+
+@pytest.mark.parametrize("body", HOSTILE_BODIES)
+def test_a_body_that_is_no_json_is_a_text_in_the_inputs(body: bytes, valid: Report, run_folder: Path) -> None:
+    shutil.rmtree(run_folder / layout.PLAN)
+    plan = Writer(run_folder / layout.PLAN)
+    plan.append(Draft(0, one, 1, 1, 7, turn, 0) for turn, one in enumerate((b'{"a":1}', body, b"[]")))
+    plan.close()
+    inputs_json.write(valid, run_folder)
+    raw = (run_folder / "inputs.json").read_bytes()
+    (session,) = json.loads(raw, parse_constant=pytest.fail)["data"]
+    text = body.decode("utf-8", "backslashreplace")
+    assert session == {"session_id": "session-000007", "payloads": [{"a": 1}, text, []]}
+    assert b"\x1b" not in raw
+
+
+def test_a_prompt_is_in_the_inputs_as_it_was_sent(hostile: str, valid: Report, run_folder: Path) -> None:
+    shutil.rmtree(run_folder / layout.PLAN)
+    plan = Writer(run_folder / layout.PLAN)
+    plan.append([Draft(0, msgspec.json.encode({"prompt": hostile}), 1, 1, turn, 0, 0) for turn in range(3)])
+    plan.close()
+    inputs_json.write(valid, run_folder)
+    raw = (run_folder / "inputs.json").read_bytes()
+    assert [session["payloads"] for session in json.loads(raw)["data"]] == [[{"prompt": hostile}]] * 3
+    assert b"\x1b" not in raw
 
 
 def test_a_run_without_a_table_has_no_lines(valid: Report, run_folder: Path) -> None:

@@ -193,7 +193,7 @@ def failures(report: Report, width: int) -> list[str]:
         f"{fact['count']:,} x {NOT_SENT}: {fact['reason']}" for fact in report.outcomes.not_sent[:MOST_FAULTS]
     ]
     shown = [fit("  " + printable(line), width) for line in (*lines, *_limits(report))]
-    return [*wrap(total, width, "  "), *shown]
+    return [*wrap(printable(total), width, "  "), *shown]
 
 
 def _limits(report: Report) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 `{"data": [{"session_id": "...", "payloads": [{...}, ...]}, ...]}`; a session is a conversation, its payloads are
 its turns. Bodies are copied from the plan as they were sent, one at a time. Bodies that were composed
-ahead of need but never due are left out.
+ahead of need but never due are left out. A body that is no strict JSON, which we never send but a folder from somewhere
+else may hold, stands there as a text, so that the file is JSON whatever is in the plan.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+
+import msgspec
 
 from loadstone import folder as layout
 from loadstone.export import replacing
@@ -38,8 +41,18 @@ def write(report: Report, folder: Path) -> None:
 def sessions(folder: Path) -> Iterator[bytes]:
     """One JSON object for every conversation, in the order of the plan."""
     for conversation, requests in groupby(planned(folder), key=lambda request: request[0].conversation):
-        payloads = b", ".join(body for _, body in requests)
+        payloads = b", ".join(payload(body) for _, body in requests)
         yield b'{"session_id": "session-%06d", "payloads": [%s]}' % (conversation, payloads)
+
+
+def payload(body: bytes) -> bytes:
+    """`body` if it is JSON, else JSON's text of it."""
+    try:
+        body.decode()
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (UnicodeDecodeError, msgspec.DecodeError):
+        return msgspec.json.encode(body.decode("utf-8", "backslashreplace"))
+    return body
 
 
 def planned(folder: Path) -> Iterator[tuple[Row, bytes]]:

@@ -18,14 +18,15 @@ from pathlib import Path
 
 from loadstone.export import replacing
 from loadstone.report import MetricResult, Report
+from loadstone.terminal import escaped
 
 ROLE = "table"
 FILE = "report.csv"
 HEADER = ("metric", "unit", "stat", "value")
 STATS = ("mean", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""A text cell that begins with one of these is run as a formula by spreadsheets, or by some of them; the last four
-are the full-width forms."""
+FORMULA_MARKS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A text cell that begins with one of these is run as a formula by spreadsheets, or by some; the last four are the
+full-width forms."""
 
 Line = tuple[str, str, str, str]
 
@@ -66,5 +67,8 @@ def _finite(value: float | None) -> bool:
 
 
 def cell(text: str) -> str:
-    """`text` for a spreadsheet: a leading formula mark is disarmed by an apostrophe."""
-    return "'" + text if text.startswith(FORMULA_MARKS) else text
+    """`text` for a spreadsheet: on one line, without hidden characters; a leading formula mark is disarmed by an
+    apostrophe.
+    """
+    shown = escaped(text)
+    return "'" + shown if shown.startswith(FORMULA_MARKS) else shown
