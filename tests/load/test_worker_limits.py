@@ -170,6 +170,37 @@ def test_bytes_that_come_while_a_connection_is_idle(fly):
     assert flew.server.connections == 2
 
 
+def test_bytes_that_come_behind_the_next_request_are_not_its_answer(fly):
+    def first(peer):
+        peer.request()
+        peer.send(peer.ANSWER)
+        peer.request()
+        peer.send(b"the rest of it")
+        peer.hold()
+
+    flew = fly(first, answering, requests=2)
+    assert flew.ends == [COMPLETE] * 2
+    assert [flown.facts.retries for flown in flew.flights] == [0, 1]
+
+
+def test_an_answer_that_is_none_is_tried_once_on_a_new_connection(fly):
+    def first(peer):
+        peer.request()
+        peer.send(peer.ANSWER)
+        peer.request()
+        peer.send(b"nonsense")
+        peer.hold()
+
+    def second(peer):
+        peer.request()
+        peer.send(b"nonsense")
+        peer.hold()
+
+    flew = fly(first, second, requests=2)
+    assert flew.ends == [COMPLETE, PROTOCOL]
+    assert flew.flights[1].facts.retries == 1
+
+
 # ---- connections --------------------------------------------------------------------------------------
 
 

@@ -315,15 +315,28 @@ class Links:
     def unframed(self, connection: Connection, flight: Flight, now: int, error: Exception) -> None:
         """The framer refused what came, or our own look at it failed.
 
-        After a complete message the former is only a reason to close.
+        After a complete message the former is only a reason to close. Where the answer should begin on a kept-alive
+        connection, it is most likely the rest of the one before, which is not this flight's fault.
         """
-        end, message = WireEnd.PROTOCOL, str(error) or type(error).__name__
         if not isinstance(error, HttpParserError | HttpParserUpgrade):
-            end, message = WireEnd.CLIENT, repr(error)
+            self.drop(connection)
+            self._ended(flight, WireEnd.CLIENT, now, repr(error))
         elif connection.complete:
-            end, message = WireEnd.COMPLETE, ""
+            self.drop(connection)
+            self._ended(flight, WireEnd.COMPLETE, now, "")
+        elif connection.reused and not flight.status and not flight.retries:
+            self._again(connection, flight)
+        else:
+            self.drop(connection)
+            self._ended(flight, WireEnd.PROTOCOL, now, str(error) or type(error).__name__)
+
+    def _again(self, connection: Connection, flight: Flight) -> None:
+        """Tries a flight once more, on a new connection."""
         self.drop(connection)
-        self._ended(flight, end, now, message)
+        flight.retries += 1
+        flight.received = False
+        flight.sending = RESENT
+        self._connect(flight)
 
     def closed(self, connection: Connection, now: int) -> None:
         """The server closed the connection."""
@@ -348,12 +361,10 @@ class Links:
         more, on a new one.
         """
         flight = connection.flight
-        self.drop(connection)
         if flight is not None and connection.reused and flight.untouched():
-            flight.retries += 1
-            flight.sending = RESENT
-            self._connect(flight)
+            self._again(connection, flight)
             return None
+        self.drop(connection)
         return flight
 
     def abandon(self, flight: Flight) -> None:
