@@ -25,6 +25,8 @@ from loadstone.recording import WireEnd
 SCALARS = [name for name, dtype in REQUESTS.items() if not isinstance(dtype, pl.List)]
 _NONE: Times = np.empty(0, np.int64)
 _NO_USAGE = Usage()
+Reads = NDArray[np.intp]
+_NO_READS: Reads = np.empty(0, np.intp)
 
 
 class Decoded:
@@ -83,9 +85,13 @@ def decoded(flight: Flight, answer: Answer, arrived: list[int], check: bool = Fa
     """
     facts, reply = flight.facts, answer.reply
     name, fault = outcome.decide(WireEnd(facts.end), flight.words, answer)
-    output = _output_reads(answer, arrived)
+    by = _completed(answer, arrived)
+    output = _NO_READS if reply is None or not len(by) else by[reply.output]
     arrival_ns, read_ns = flight.arrival_ns[output], flight.read_ns[output]
-    scalars = _seen(flight) | {
+    there = len(output) > 0
+    first_answer = reply.first_answer if there and reply is not None else None
+    scalars = {
+        **_seen(flight),
         "outcome": name,
         "fault": fault,
         "http_status": answer.status or facts.status or None,
@@ -94,10 +100,10 @@ def decoded(flight: Flight, answer: Answer, arrived: list[int], check: bool = Fa
         "coalesced": _coalesced(output, arrived) if reply is not None and answer.streamed else None,
         "compressed": answer.compressed,
         "unfinished_event": None if reply is None else answer.unfinished_event,
-        "first_ns": int(arrival_ns[0]) if len(output) else None,
-        "first_answer_ns": _first_answer_ns(flight, answer, arrived) if len(output) else None,
-        "last_ns": int(arrival_ns[-1]) if len(output) else None,
-        "first_read_ns": int(read_ns[0]) if len(output) else None,
+        "first_ns": int(arrival_ns[0]) if there else None,
+        "first_answer_ns": None if first_answer is None else int(flight.arrival_ns[by[first_answer]]),
+        "last_ns": int(arrival_ns[-1]) if there else None,
+        "first_read_ns": int(read_ns[0]) if there else None,
         **_content(reply),
     }
     return Decoded(scalars, reply, arrival_ns, read_ns, check)
@@ -105,7 +111,12 @@ def decoded(flight: Flight, answer: Answer, arrived: list[int], check: bool = Fa
 
 def undecodable(flight: Flight, defect: str) -> Decoded:
     """The row of a flight whose answer we could not decode, for no fault of the server."""
-    scalars = _seen(flight) | {"outcome": outcome.CLIENT_FAULT, "fault": outcome.sentence(defect)}
+    scalars = {
+        **_seen(flight),
+        "http_status": flight.facts.status or None,
+        "outcome": outcome.CLIENT_FAULT,
+        "fault": outcome.sentence(defect),
+    }
     return Decoded(scalars, None, _NONE, _NONE, check=False)
 
 
@@ -114,7 +125,6 @@ def _seen(flight: Flight) -> dict[str, Any]:
     facts = flight.facts
     return {
         "request": facts.request,
-        "http_status": facts.status or None,
         "retries": facts.retries,
         "redirects": facts.redirects,
         "due_ns": facts.due_ns,
@@ -136,27 +146,22 @@ SEEN = (
 """Columns that hold what the worker saw."""
 
 
-def _output_reads(answer: Answer, arrived: list[int]) -> NDArray[np.intp]:
-    """For every output event the read that completed it; none without a stream."""
-    reply = answer.reply
-    if reply is None or not reply.output or not answer.streamed:
-        return np.empty(0, np.intp)
-    return np.searchsorted(arrived, np.array(answer.ends, np.int64)[reply.output])
+def _completed(answer: Answer, arrived: list[int]) -> Reads:
+    """For every event of a stream the read that completed it; none when none of them brought output."""
+    if answer.reply is None or not answer.reply.output or not answer.streamed:
+        return _NO_READS
+    return np.searchsorted(arrived, np.array(answer.ends, np.int64))
 
 
-def _coalesced(output: NDArray[np.intp], arrived: list[int]) -> bool:
+def _coalesced(output: Reads, arrived: list[int]) -> bool:
     """Whether several output events came in one read, which brought the end of the body as well.
 
     That an HTTP chunk without content follows changes nothing: the answer was held back as a whole.
     """
-    return len(output) > 1 and bool(output[0] == output[-1]) and arrived[output[0]] == arrived[-1]
-
-
-def _first_answer_ns(flight: Flight, answer: Answer, arrived: list[int]) -> int | None:
-    """The arrival of the first output event that is not reasoning."""
-    if answer.reply is None or answer.reply.first_answer is None:
-        return None
-    return int(flight.arrival_ns[np.searchsorted(arrived, answer.ends[answer.reply.first_answer])])
+    if len(output) < 2:
+        return False
+    first, last = int(output[0]), int(output[-1])
+    return first == last and arrived[first] == arrived[-1]
 
 
 def _chunk_tokens(reply: Reply) -> NDArray[np.int32] | None:

@@ -56,7 +56,9 @@ class Hidden:
 
     def text(self, text: str) -> str:
         """`text` without them."""
-        return self.raw(text.encode("utf-8", "replace")).decode("utf-8", "replace") if self else text
+        if len(text) < LEAST_SECRET or not self:
+            return text
+        return self.raw(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
     def reads(self, reads: list[bytes]) -> list[bytes]:
         """The same reads without them, wherever the reads cut them; the very same when there is none."""

@@ -70,19 +70,21 @@ class Interpreter:
         answer = self._reader(response, complete=flight.facts.end == WireEnd.COMPLETE)
         check = checked(flight.facts.request, self._job.check_tokens)
         if self._hidden:
-            flight = flight._replace(words=self._hidden.text(flight.words))
-            answer = self._discreet(answer)
+            flight, answer = self._discreet(flight, answer)
         return columns.decoded(flight, answer, response.arrived, check)
 
-    def _discreet(self, answer: Answer) -> Answer:
-        """The same answer without secrets in what a table keeps of the server's words."""
+    def _discreet(self, flight: Flight, answer: Answer) -> tuple[Flight, Answer]:
+        """The same without secrets in what a table keeps of the worker's and the server's words."""
         hidden, reply = self._hidden.text, answer.reply
-        if reply is not None and reply.error:
-            reply.error = hidden(reply.error)
-        if reply is not None and reply.finish_reason:
-            reply.finish_reason = hidden(reply.finish_reason)
-        fault = None if answer.fault is None else hidden(answer.fault)
-        return answer._replace(excerpt=hidden(answer.excerpt), fault=fault)
+        if flight.words:
+            flight = flight._replace(words=hidden(flight.words))
+        if reply is not None:
+            reply.error = hidden(reply.error) if reply.error else reply.error
+            reply.finish_reason = hidden(reply.finish_reason) if reply.finish_reason else reply.finish_reason
+        if answer.excerpt or answer.fault:
+            fault = None if answer.fault is None else hidden(answer.fault)
+            answer = answer._replace(excerpt=hidden(answer.excerpt), fault=fault)
+        return flight, answer
 
 
 def _beginning(reads: list[bytes], most_bytes: int) -> bytes:
