@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
+import subprocess
+import sys
 
 import msgspec
 import psutil
@@ -56,3 +59,31 @@ def test_busy_time_is_part_of_all_time():
 def test_a_package_that_is_not_there_is_left_out(monkeypatch):
     monkeypatch.setattr(environment, "PACKAGES", ("loadstone", "no-such-package"))
     assert list(environment.host()["packages"]) == ["loadstone"]
+
+
+def test_the_limit_on_descriptors_is_raised_for_the_children_too():
+    code = """
+import resource, subprocess, sys
+from loadstone.environment import raise_descriptor_limit
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 150))
+print(raise_descriptor_limit(), flush=True)
+subprocess.run([sys.executable, "-c", "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"], check=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "150\n(150, 150)\n"
+
+
+def test_a_limit_that_cannot_be_raised_is_the_limit(monkeypatch):
+    def refused(*_):
+        raise ValueError
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", refused)
+    assert environment.raise_descriptor_limit() == 256
+
+
+def test_ports_are_counted_where_the_system_tells(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "PORTS", tmp_path / "range")
+    assert environment.local_ports() is None
+    (tmp_path / "range").write_text("32768\t60999\n")
+    assert environment.local_ports() == 28_232
