@@ -118,6 +118,14 @@ def test_faults_of_one_kind_are_counted_together(folder_of, answer):
     )
 
 
+def test_a_fault_of_which_nothing_could_be_kept_has_no_sample(folder_of, answer):
+    folder = folder_of(answer(outcome="connect-refused", fault="nobody listens"), answer(5))
+    (folder / run_folder.FAULTS).mkdir()
+    Evidence(folder / run_folder.FAULTS).keep("connect-refused", "nobody listens", "id", b"")
+    (fault,) = summarise(folder).outcomes.faults
+    assert (fault["count"], fault["sample"]) == (1, None)
+
+
 def test_when_nothing_succeeded_every_latency_is_null_with_its_reason(report, answer):
     found = report(answer(5, outcome="http-error"), answer(outcome="connect"))
     for name in ("time_to_first_token", "inter_token_latency", "request_latency", "request_throughput"):

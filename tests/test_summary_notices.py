@@ -93,14 +93,14 @@ def with_tokenizer(run_log, name):
 @pytest.mark.parametrize(
     ("tokenizer", "usage", "warned"),
     [
-        ("builtin", 402, False),  # two tokens for one, and one for the end of each answer
-        ("builtin", 403, True),
-        ("builtin", 98, False),
-        ("builtin", 97, True),
-        ("/models/tokenizer.json", 206, False),
-        ("/models/tokenizer.json", 207, True),
-        ("/models/tokenizer.json", 194, False),
-        ("/models/tokenizer.json", 193, True),
+        ("builtin", 399, False),
+        ("builtin", 400, True),
+        ("builtin", 101, False),
+        ("builtin", 100, True),
+        ("/models/tokenizer.json", 204, False),
+        ("/models/tokenizer.json", 205, True),
+        ("/models/tokenizer.json", 196, False),
+        ("/models/tokenizer.json", 195, True),
     ],
 )
 def test_usage_far_from_our_count(tokenizer, usage, warned, told, answer, run_log):
@@ -112,8 +112,14 @@ def test_usage_far_from_our_count(tokenizer, usage, warned, told, answer, run_lo
     assert [f"{usage} output tokens by usage, 200 by" in text for text in found] == [True] * warned
 
 
+@pytest.mark.parametrize("tokenizer", ["builtin", "/models/tokenizer.json"])
+def test_the_token_that_ends_an_answer_is_no_mismatch(tokenizer, told, answer, run_log):
+    rows = [answer(5, 6, usage_completion_tokens=2, checked_output_tokens=1) for _ in range(30)]
+    assert told(*rows, config=with_tokenizer(run_log, tokenizer)) == ()
+
+
 def test_a_count_of_zero_beside_text_is_told_without_a_sample(told, answer):
-    zero = answer(5, 6, usage_completion_tokens=0, text_chars=12)
+    zero = answer(5, 6, usage_completion_tokens=0, text_chars=12, checked_output_tokens=3)
     nothing = answer(5, 6, usage_completion_tokens=0, text_chars=0)
     (found,) = told(zero, nothing)
     assert found.startswith("The server's usage counts 0 output tokens for 1 answer with text")

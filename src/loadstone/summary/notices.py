@@ -25,8 +25,8 @@ SHORT_SHARE = 0.01
 """Short answers are worth a notice from this share of all on."""
 NOT_THE_MODELS = ("builtin", "none")
 OWN_MISMATCH = 0.02
-"""With the model's own tokenizer text counted again seldom differs by more; on top, a token an answer is the one that
-ends it and is no text."""
+"""With the model's own tokenizer text counted again seldom differs by more. Beside that, and with any other, a token an
+answer is the one that ends it and is no text."""
 FOREIGN_FACTOR = 2.0
 """Two tokenizers differ by less than this on any text that people write."""
 
@@ -122,18 +122,23 @@ def _about_usage(tables: Tables) -> Iterator[str]:
     told = tables.number("usage_completion_tokens")
     text = (tables.requests["text_chars"] > 0) | (tables.requests["reasoning_chars"] > 0)
     zero = int(((told == 0) & text.fill_null(False).to_numpy() & tables.succeeded).sum())
-    if zero:
-        yield f"The server's usage counts 0 output tokens for {counted(zero, 'answer')} with text: it is not to be believed."
     answers, usage, ours = checked(tables)
     own = tables.config.input.tokenizer not in NOT_THE_MODELS
-    most = (1 + OWN_MISMATCH if own else FOREIGN_FACTOR) * ours + answers
-    least = ((1 - OWN_MISMATCH) if own else 1 / FOREIGN_FACTOR) * ours - answers
-    if ours and not least <= usage <= most:
+    if zero:
+        yield f"The server's usage counts 0 output tokens for {counted(zero, 'answer')} with text: it is not to be believed."
+    elif abs(usage - ours) > answers and _far(usage, ours, own):
         whose = "the model's own tokenizer" if own else "our tokenizer, which is not the model's,"
         yield (
             f"The server's usage and the text of its answers differ: {usage:,} output tokens by usage, {ours:,} by {whose}"
             f" in {counted(answers, 'answer')} counted. Token rates go by usage."
         )
+
+
+def _far(usage: int, ours: int, own: bool) -> bool:
+    """Whether two counts of the same text differ by more than two tokenizers, or one used twice, would."""
+    if own:
+        return abs(usage - ours) > OWN_MISMATCH * ours
+    return usage >= FOREIGN_FACTOR * ours or ours >= FOREIGN_FACTOR * usage
 
 
 def _short_share(tables: Tables) -> float:

@@ -58,7 +58,7 @@ def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
         new = {"outcome": outcome, "message": message, "count": 0, "sample": None}
         kinds.setdefault((outcome, kind(message)), new)["count"] += count
     for sample in samples(evidence):
-        if (fault := kinds.get((sample.outcome, sample.kind))) and fault["sample"] is None:
+        if sample.file and (fault := kinds.get((sample.outcome, sample.kind))) and fault["sample"] is None:
             fault["sample"] = f"{evidence.name}/{sample.file}"
     return _most(kinds.values())
 
