@@ -24,7 +24,7 @@ from loadstone.errors import TargetError
 from loadstone.folder import PreflightLog
 from loadstone.load import once
 from loadstone.load.once import Exchange
-from loadstone.load.reach import Reached, connect, of_tls, reach
+from loadstone.load.reach import CERTIFICATE_WANTED, Reached, connect, of_tls, reach
 from loadstone.plan.turn import Turn
 from loadstone.read.answer import Answer, read_answer
 from loadstone.read.hidden import without
@@ -243,8 +243,11 @@ def _exchange(
     with connect(reached, endpoint) as sock:
         try:
             exchanged = once.exchange(sock, data, timeout_s, ended)
-        except ssl.SSLError as error:  # TLS 1.3: a server may refuse our certificate as late as this
-            raise TargetError(f"{where}: {of_tls(error)}") from None
+        except ssl.SSLError as error:
+            raise TargetError(f"{where}: {of_tls(error, agreed=True)}") from None
+        except ConnectionError as error:
+            advice = f" {CERTIFICATE_WANTED}" if reached.tls else ""
+            raise TargetError(f"{where}: {error.strerror or error}.{advice}") from None
         except OSError as error:
             raise TargetError(f"{where}: {error.strerror or error}.") from None
     if not exchanged.raw:

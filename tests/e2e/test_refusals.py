@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 import pytest
@@ -34,6 +35,13 @@ USAGE = [
     ("--osl-stddev 3", "has no effect without a mean"),
     ("--prompt-token-ids", "endpoint chat takes no token ids"),
     ("--force", "has no effect without --artifact-dir"),
+    ("--ca x.pem", "endpoint.ca = x.pem: has no effect without TLS"),
+    ("--server-name x", "has no effect without TLS"),
+    ("--client-key x.pem", "has no effect without TLS"),
+    ("--idle-timeout-seconds 1800", "is never reached before endpoint.timeout_s = 1800"),
+    ("--proxy socks5://p:1", "only proxies that are spoken to in plain HTTP are known"),
+    ("--api-key-file none", "endpoint.api_key_file: none: cannot be read: No such file or directory."),
+    ("--api-key-file file --api-key x", "the key is given by endpoint.api_key too; give it once."),
     ("--set load.nothing=1", "--set load.nothing: there is no such key."),
     ("--extra-inputs model:x", "endpoint.extra_inputs.model: is not an extra field; use --model."),
     ("--header nonsense", "endpoint.headers"),
@@ -154,6 +162,69 @@ def test_a_refusal_is_told_in_the_servers_words_after_one_attempt(
     assert [call.row for call in server.posts] == [None]
     assert server.posts[0].body["max_completion_tokens"] == 1
     assert contents(tmp_path) == set()
+
+
+def test_a_field_that_the_server_does_not_take_is_left_out_of_the_run(good, scripted):
+    def strict(call, wire):
+        for field in ("ignore_eos", "stream_options", "max_completion_tokens"):
+            if field in call.body:
+                wire.refuse("400 Bad Request", f"Extra inputs are not permitted: {field}")
+                return
+        wire.answer(call)
+
+    server = scripted(strict, strict)
+    run = good(
+        f"--url {server.url} --model m --streaming --isl 16 --osl 4 --request-count 3 --extra-inputs ignore_eos:true"
+    )
+    assert run.counts == {"ok": 3}
+    assert {frozenset(call.body) for call in server.posts if call.row is not None} == {
+        frozenset({"model", "messages", "stream", "max_tokens"})
+    }
+    said = [notice.partition(" (")[0] for notice in run.log.notices if "does not take" in notice]
+    assert said == [
+        "The server does not take ignore_eos",
+        "The server does not take stream_options",
+        "The server does not take max_completion_tokens",
+    ]
+    assert "The server does not take ignore_eos" in run.out
+
+
+def test_a_redirect_is_followed_by_the_preflight_as_by_the_run(good, scripted):
+    def moved(call, wire):
+        if call.path == "/v1/chat/completions":
+            wire.send(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /moved\r\nContent-Length: 0\r\n\r\n")
+        else:
+            wire.answer(call)
+
+    server = scripted(moved, moved)
+    run = good(f"--url {server.url} --model m --streaming --isl 16 --osl 4 --request-count 3")
+    assert run.counts == {"ok": 3}
+    assert [call.path for call in server.posts].count("/moved") == 4
+    assert any("redirects /v1/chat/completions to /moved" in notice for notice in run.log.notices)
+
+
+HOSTILE_FILES = {
+    "fifo.toml": "is a pipe or a device; give a file.",
+    "folder.toml": "is a folder; give a file.",
+    "zero.toml": "is a pipe or a device; give a file.",
+    "large.yaml": "is larger than 256 KiB; is it the right file?",
+    "bomb.yaml": "holds an alias; write the value out",
+    "deep.toml": "is nested too deeply; no key needs that.",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_FILES)
+@pytest.mark.timeout(30)
+def test_a_file_of_settings_that_is_none(loadstone, tmp_path, name):
+    os.mkfifo(tmp_path / "fifo.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(100_000_000)
+    (tmp_path / "bomb.yaml").write_text("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n")
+    (tmp_path / "deep.toml").write_text("a." * 100_000 + "a = 1")
+    done = loadstone("profile", "--url", "sim:", "-f", name, cwd=tmp_path)
+    assert HOSTILE_FILES[name] in refused(done, 2)
 
 
 def test_a_server_that_rejects_a_field_says_which(loadstone, scripted, tmp_path):

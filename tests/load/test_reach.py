@@ -163,6 +163,14 @@ def test_what_to_do_about_tls(reason, advice):
     assert of_tls(error).endswith(advice)
 
 
+def test_an_end_after_the_handshake_may_be_for_want_of_a_certificate():
+    error = ssl.SSLEOFError(8, "EOF occurred in violation of protocol (_ssl.c:2427)")
+    assert of_tls(error, agreed=True) == (
+        "TLS failed: eof occurred in violation of protocol. "
+        "The server may want a certificate of ours, or another one: --client-certificate."
+    )
+
+
 # ---- proxies ----------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import ssl
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ _ADVICE = {
     errno.EHOSTUNREACH: "Check the address, and the network that leads to it.",
     errno.ECONNRESET: "Is it the right port?",
 }
+CERTIFICATE_WANTED = "The server may want a certificate of ours, or another one: --client-certificate."
+"""In TLS 1.3 a server says so after the handshake, or just closes the connection."""
 
 
 class Reached(NamedTuple):
@@ -110,19 +113,20 @@ def _of_proxy(goal: Reached, error: ProxyRefusal, hidden: list[str]) -> str:
     return f"the proxy {goal.proxy.url} opens no tunnel to {goal.target.authority}: {said}. {advice}"
 
 
-def of_tls(error: ssl.SSLError) -> str:
-    """What is wrong with TLS, and what to do."""
+def of_tls(error: ssl.SSLError, agreed: bool = False) -> str:
+    """What is wrong with TLS, and what to do. `agreed`: the handshake was done, as far as we could see."""
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = "Name its authority with --ca, or use --insecure."
         if error.verify_code in _OTHER_NAME:
             advice = "Give the name that it is for with --server-name, or use --insecure."
         return f"TLS: {error.verify_message.rstrip('.')}. {advice}"
-    reason = (error.reason or str(error)).replace("_", " ").lower()
-    advice = "Is it an https port?"
+    words = getattr(error, "reason", None) or error.strerror or str(error)
+    reason = re.sub(r" ?\(_ssl\.c:\d+\)", "", words).replace("_", " ").lower()
+    advice = CERTIFICATE_WANTED if agreed else "Is it an https port?"
     if "unrecognized name" in reason:
         advice = "The server knows no such host; give another name with --server-name."
     elif "alert" in reason and ("certificate" in reason or "unknown ca" in reason or "handshake" in reason):
-        advice = "The server may want a certificate of ours, or another one: --client-certificate."
+        advice = CERTIFICATE_WANTED
     return f"TLS failed: {reason}. {advice}"
 
 
