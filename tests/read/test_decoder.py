@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import msgspec
 import polars as pl
@@ -420,6 +421,20 @@ def test_of_a_huge_answer_only_the_beginning_is_kept(run, recorder, wire):
     recorder.flight(0, [(1, wire.head), *((2, wire.chunk(piece)) for _ in range(40))], wire=WireEnd.TOO_LARGE)
     run.decode()
     assert one_sample(run).stat().st_size == SAMPLE_BYTES
+
+
+def test_memory_follows_the_largest_answer_and_not_their_number(run, recorder):
+    size = 1 << 20
+    head = b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n" % size
+    for request in range(30):
+        recorder.flight(request, [(1, head), *((2, bytes(size // 16)) for _ in range(16))])
+    decoder = Decoder(run.job())
+    tracemalloc.start()
+    decoder.finish()
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(rows(run)) == 30
+    assert peak_bytes < 8 * size
 
 
 def one_sample(run):
