@@ -88,6 +88,11 @@ def test_force_needs_a_folder():
     )
 
 
+def test_counts_are_checked_with_a_tokenizer():
+    asked = {"input": InputConfig(tokenizer="none"), "output": OutputConfig(check_tokens="all")}
+    assert refusal(**asked) == "output.check_tokens = all: needs a tokenizer; leave out --tokenizer none."
+
+
 def test_the_sentence_says_what_to_do():
     assert refusal(load=LoadConfig(arrival_pattern="gamma")) == (
         "load.arrival_pattern = gamma: has no effect in a closed loop; set --request-rate or leave it out."

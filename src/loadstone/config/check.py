@@ -53,6 +53,8 @@ def _idle(config: Config, endpoint: ModuleType) -> Iterator[tuple[str, str]]:
     rules = [*_idle_endpoint(config, endpoint), *_idle_way(config)]
     rules += [*_idle_input(config, endpoint), *_idle_load(config)]
     rules.append(("output.force", config.output.folder is None, "has no effect without --artifact-dir."))
+    uncounted = config.input.tokenizer == "none" and config.output.check_tokens == "all"
+    rules.append(("output.check_tokens", uncounted, "needs a tokenizer; leave out --tokenizer none."))
     for path, idle, why in rules:
         if idle and _value(config, path) != by_path()[path].default:
             yield path, why
