@@ -143,6 +143,7 @@ class Crew:
             api_key=endpoint.api_key,
             headers=endpoint.headers,
             proxy=reached.proxy,
+            closes=endpoint.connection_reuse == "never",
         )
         return Job(
             worker=0,

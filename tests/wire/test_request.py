@@ -82,3 +82,8 @@ def test_a_refused_header_does_not_show_its_value() -> None:
         with pytest.raises(UsageError) as error:
             request.parse_header(header)
         assert "secret" not in str(error.value)
+
+
+def test_a_connection_for_one_request_is_closed_by_the_server() -> None:
+    assert b"\r\nConnection: close\r\n" in request.head(TARGET, "/v1", streaming=True, api_key=None, closes=True)
+    assert b"Connection" not in request.head(TARGET, "/v1", streaming=True, api_key=None)

@@ -30,12 +30,13 @@ def head(
     headers: Sequence[str] = (),
     method: str = "POST",
     proxy: Proxy | None = None,
+    closes: bool = False,
 ) -> bytes:
     """The head of a request up to the value of `X-Request-ID`.
 
     `headers` are NAME:VALUE and replace ours of the same name. Compression is refused, since it would make
     tokens arrive in bursts. A `proxy` is told the whole address, and who we are, unless TLS hides the request
-    from it. Raises `UsageError` for a malformed header.
+    from it. `closes` asks the server to close after its answer, so that the port's rest is on its side. Raises `UsageError` for a malformed header.
     """
     fields = {
         "user-agent": ("User-Agent", f"loadstone/{__version__}"),
@@ -48,6 +49,8 @@ def head(
     for header in headers:
         name, value = parse_header(header)
         fields[name.lower()] = (name, value)
+    if closes:
+        fields["connection"] = ("Connection", "close")
     if proxy is not None and not target.tls:
         path = target.origin + path
         if proxy.authorization:
