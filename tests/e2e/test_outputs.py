@@ -46,7 +46,7 @@ def numbers(tree):
 
 
 def test_the_report_is_strict_json_in_its_published_form(run, raw):
-    assert raw["schema_version"] == "1.0"
+    assert raw["schema_version"] == "1.1"
     assert as_json(run.report) == raw
     assert len(numbers(raw)) > 200
     assert all(map(math.isfinite, numbers(raw)))
