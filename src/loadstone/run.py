@@ -83,8 +83,8 @@ def _run(setting: Setting) -> Exit:
                 found = _preflight(setting, reached)
             _announce(setting, found, target, progress)
             _plan(setting, found, reached, crew)
-            folder.write_run(home, begun(setting, reached, found))
             interrupt = reported.enter_context(Interrupt())
+            folder.write_run(home, begun(setting, reached, found))
             conduct = Conduct(
                 crew.fleet,
                 crew.board,

@@ -119,6 +119,7 @@ class Conduct:
 
         self._cut_ns = order.cut_ns
         done = self._fleet.run(order, phase.slots, look)
+        self._heed_workers()  # the last one may have left between two looks
         if not self._fleet.alive and self._stop_ns is None:
             self._stop_ns = time.monotonic_ns()
         end_ns = max((word.end_ns for word in done.values()), default=time.monotonic_ns())
@@ -158,12 +159,15 @@ class Conduct:
         if self._interrupt.asked:
             at_once = self._interrupt.asked > 1
             self._stop(Stop("user", "interrupted"), 0.0 if at_once else grace_s)
-        if trouble := self._fleet.trouble:
-            self._stop(Stop("trouble", trouble), 0.0)
+        self._heed_workers()
         if trouble := self._look_for_trouble():
             self._stop(Stop("trouble", trouble), grace_s)
         if failing:
             self._stop(Stop("failures", failing), min(grace_s, GIVEN_UP_GRACE_S))
+
+    def _heed_workers(self) -> None:
+        if self._fleet.trouble:
+            self._stop(Stop("trouble", self._fleet.trouble), 0.0)
 
     def _stop(self, why: Stop, grace_s: float) -> None:
         """Gives the order, unless what is under way is cancelled sooner anyway. The first reason is the one told."""
