@@ -104,7 +104,20 @@ def test_an_answer_without_a_stream(start: Start, tmp_path: Path) -> None:
     assert json.loads(content(answer))["usage"]["completion_tokens"] == 5
     (row,) = truth(tmp_path, 1)
     assert row.first_sent_ns == row.last_sent_ns
-    assert row.tokens == 5
+    assert (row.tokens, row.fault) == (5, None)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_truth_counts_every_byte(start: Start, tmp_path: Path, stream: bool) -> None:
+    body = json.dumps(chat(stream=stream, max_tokens=50)).encode()
+    close = b"Connection: close\r\n"
+    with socket.create_connection(("127.0.0.1", start().port), timeout=10) as sock:
+        sock.sendall(
+            b"POST %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), close, len(body), body)
+        )
+        found = b"".join(iter(lambda: sock.recv(1 << 20), b""))
+    [row] = truth(tmp_path, 1)
+    assert (row.bytes_sent, row.tokens) == (len(found), 50)
 
 
 def test_the_small_paths(start: Start) -> None:
