@@ -113,6 +113,8 @@ def test_what_is_no_answer(body, media, fault):
         (b"event: error\ndata:\n\n", "the server told of an error without a word"),
         (ONE + b'{"error":{"message":"oom"}}\n', "oom"),
         (ONE + b'\n\n{"detail":"oom"}', "oom"),
+        (ONE + b'error: {"message":"oom","code":500}\n\n', "oom (500)"),
+        (b'error: {"error":{"message":"oom"}}\n\n', "oom"),
         (ONE + b"event: error\ndata: oom", "oom"),
         (ONE + b'data: {"code":500,"message":"oom"}\n\n', "oom (500)"),
     ],

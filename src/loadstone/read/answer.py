@@ -156,16 +156,15 @@ def _stream(blank: Answer, response: Response, endpoint: Endpoint, complete: boo
     if not ended:
         reply.error = reply.error or _bare_error(response.body[end:], endpoint)
         fault = blank.fault or fault
-    answer = blank._replace(reply=reply, ends=ends, streamed=True, fault=fault, unfinished_event=not counted)
-    nothing = not (end or fault or reply.error) and complete
-    return (
-        _foreign(blank, response) if nothing and not _FIELD.match(_start(response.body) or b":") else answer
-    )
+    if complete and not (end or fault or reply.error or _FIELD.match(_start(response.body) or b":")):
+        return _foreign(blank, response)  # nothing but lines that are no field of an event
+    return blank._replace(reply=reply, ends=ends, streamed=True, fault=fault, unfinished_event=not counted)
 
 
 def _bare_error(rest: bytes, endpoint: Endpoint) -> str | None:
-    """The error in what follows the last event, when a server or a gateway wrote it without `data:`."""
-    if not rest.lstrip().startswith(b"{"):
+    """The error in what follows the last event, when it was written as `error: {...}` or without any field."""
+    rest = rest.lstrip().removeprefix(b"error:").lstrip()
+    if not rest.startswith(b"{"):
         return None
     try:
         return endpoint.fold([msgspec.json.decode(_utf8(rest), type=endpoint.Event)]).error
