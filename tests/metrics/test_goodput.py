@@ -41,6 +41,16 @@ def test_a_metric_that_a_request_lacks_is_not_met(tables, answer, mean):
     assert mean("goodput_attainment", unstreamed) == 0.0
 
 
+def test_an_answer_in_one_read_brought_its_first_token_by_then(tables, answer, mean):
+    run = tables(answer(200, 200, 200, sent=0, coalesced=True), goodput={"time_to_first_token": 200})
+    assert mean("goodput_attainment", run) == 100.0
+    run = tables(answer(200, 200, 200, sent=0, coalesced=True), goodput={"time_to_first_token": 199})
+    assert mean("goodput_attainment", run) == 0.0
+    unknown = {"output_token_throughput_per_user": 1}
+    run = tables(answer(200, 200, 200, sent=0, coalesced=True), goodput=unknown)
+    assert mean("goodput_attainment", run) == 0.0
+
+
 def test_without_an_objective_goodput_is_missing(tables, rows, reason):
     for name in ("goodput", "token_goodput", "goodput_attainment"):
         assert reason(name, tables(*rows)) == "no objective was set (--goodput METRIC:VALUE)."

@@ -49,7 +49,7 @@ class Each(NamedTuple):
 
     `broken_off` is for a time that a request may not have come to the end of, because we ended it (or never sent it):
     how long it had lasted by then; NaN for every other request. What came before we ended a request stands in
-    `values` and was seen to its end.
+    `values` and was seen to its end. `at_most` bounds a value that cannot be told from above; NaN where nothing does.
     """
 
     values: Floats
@@ -57,6 +57,7 @@ class Each(NamedTuple):
     note: str | None = None
     failed_too: bool = False
     broken_off: Floats | None = None
+    at_most: Floats | None = None
 
 
 class Samples(NamedTuple):
@@ -204,16 +205,21 @@ def objectives() -> tuple[str, ...]:
     return tuple(name for name, one in all_metrics().items() if one.better != "neither" and _of_one(one))
 
 
-def per_request(name: str, tables: Tables) -> Floats:
+def per_request(name: str, tables: Tables, *, bounded: bool = False) -> Floats:
     """The metric's value of every request, in its unit and the tables' order; NaN where there is none.
 
-    Raises `UsageError` for a name that is not a metric of single requests.
+    With `bounded` what a value is at most stands where it cannot be told. Raises `UsageError` for a name that is not a
+    metric of single requests.
     """
     one = _of_one(all_metrics()[name]) if name in all_metrics() else None
     if one is None:
         raise UsageError(f"{name} has no value for a single request; use one of {', '.join(objectives())}.")
     result = one.fn(tables) if all(NEEDS[need].met(tables) for need in one.needs) else None
-    return result.values if isinstance(result, Each) else np.full(len(tables.requests), np.nan)
+    if not isinstance(result, Each):
+        return np.full(len(tables.requests), np.nan)
+    if bounded and result.at_most is not None:
+        return np.where(np.isnan(result.values), result.at_most, result.values)
+    return result.values
 
 
 def _of_one(one: Metric) -> Metric | None:

@@ -47,7 +47,7 @@ def time_to_first_token(tables: Tables) -> Each:
     delta) is no token. Connecting is not in it: `sent` is just before the first byte goes to the kernel. vLLM
     counts the first event that has choices, even an empty one, so its number can be lower.
     """
-    return Each(_first_ms(tables, "first_ns"), _none(tables), broken_off=_without_ms(tables, "first_ns"))
+    return _first(tables, "first_ns", _none(tables))
 
 
 @metric("time_to_first_output_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -57,12 +57,13 @@ def time_to_first_output_token(tables: Tables) -> Each:
     first_answer - sent; the same as time_to_first_token where nothing was reasoned.
     Answers that never left reasoning have no value and are counted in the note. Name and meaning as in AIPerf.
     """
-    values, broken_off = _first_ms(tables, "first_answer_ns"), _without_ms(tables, "first_answer_ns")
-    reasoned = np.isfinite(_first_ms(tables, "first_ns")) & np.isnan(values) & tables.succeeded
+    found = _first(tables, "first_answer_ns", _none(tables))
+    begun = np.isfinite(_first(tables, "first_ns", "").values)
+    reasoned = begun & np.isnan(found.values) & tables.succeeded
     if not reasoned.any():
-        return Each(values, _none(tables), broken_off=broken_off)
+        return found
     note = f"{int(reasoned.sum())} answers were reasoning only and are left out."
-    return Each(values, "every answer was reasoning only.", note, broken_off=broken_off)
+    return found._replace(none="every answer was reasoning only.", note=note)
 
 
 @metric("time_to_second_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -167,14 +168,19 @@ def mean_gap_ms(tables: Tables) -> Floats:
     return _ratio(shape.span_ns / 1e6, later_tokens)
 
 
-def _first_ms(tables: Tables, first: str) -> Floats:
-    """From `sent` to the instant `first` of every request, where that can be told."""
-    return np.where(tables.coalesced, np.nan, tables.ms("sent_ns", first))
+def _first(tables: Tables, first: str, none: str) -> Each:
+    """From `sent` to the instant `first` of every request.
 
-
-def _without_ms(tables: Tables, first: str) -> Floats:
-    """How long every request that we ended had lasted by then without coming to the instant `first`."""
-    return np.where(np.isnan(tables.ms("sent_ns", first)), tables.broken_off_ms("sent_ns"), np.nan)
+    Of an answer in one read it cannot be told, but that it is no later than the read. What we ended before that
+    instant is broken off.
+    """
+    came_ms = tables.ms("sent_ns", first)
+    return Each(
+        np.where(tables.coalesced, np.nan, came_ms),
+        none,
+        broken_off=np.where(np.isnan(came_ms), tables.broken_off_ms("sent_ns"), np.nan),
+        at_most=came_ms,
+    )
 
 
 def _none(tables: Tables) -> str:

@@ -20,8 +20,8 @@ def about_transport(tables: Tables) -> Iterator[str]:
     if coalesced := int((tables.coalesced & good).sum()):
         yield (
             f"{counted(coalesced, 'answer')} of {int(good.sum()):,} came in one piece, all tokens in one read: when each came"
-            " cannot be told, so they have a latency but no time to first token, gap or speed. The server, or something"
-            " before it, holds streams back."
+            " cannot be told, so they have a latency but no time to first token, gap or speed. The server, or"
+            " something before it, holds streams back, or the client reads late (see client_lag)."
         )
     if whole := int((tables.came_whole & good).sum()):
         yield (
