@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,8 +26,17 @@ from loadstone.rebuild import is_full, rebuild
         (ValueError("28"), False),
     ],
 )
-def test_a_full_disk_is_known_by_its_number(error, full):
-    assert is_full(error) == full
+def test_a_full_disk_is_known_by_its_number(error, full, tmp_path):
+    assert is_full(error, tmp_path) == full
+
+
+def test_a_full_disk_is_known_by_its_free_space(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
+    assert is_full(RuntimeError("Invalid thrift: transport error"), tmp_path)
+
+
+def test_a_folder_that_has_gone_is_not_a_full_disk(tmp_path):
+    assert not is_full(RuntimeError("x"), tmp_path / "gone")
 
 
 def test_a_folder_without_a_run(tmp_path):

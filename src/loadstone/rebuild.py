@@ -18,6 +18,7 @@ from loadstone.terminal import printable, wants_color
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What a disk, a quota or a limit on files says when it takes no more."""
+NEARLY_FULL_BYTES = 256 << 10
 _FULL_IN_WORDS = re.compile(rf"os error ({'|'.join(str(number) for number in sorted(FULL))})\b")
 
 
@@ -36,7 +37,7 @@ def rebuild(home: Path) -> Exit:
     try:
         return _built(home, log)
     except Exception as error:
-        if is_full(error):
+        if is_full(error, home):
             raise no_space(home) from None
         raise
 
@@ -49,9 +50,14 @@ def no_space(home: Path) -> LoadstoneError:
     )
 
 
-def is_full(error: BaseException) -> bool:
-    """Whether an error means that the disk takes no more. polars says so in words only."""
-    return getattr(error, "errno", None) in FULL or bool(_FULL_IN_WORDS.search(str(error)))
+def is_full(error: BaseException, home: Path) -> bool:
+    """Whether an error means that the disk of `home` takes no more. polars says so in words, or not at all."""
+    if getattr(error, "errno", None) in FULL or _FULL_IN_WORDS.search(str(error)):
+        return True
+    try:
+        return shutil.disk_usage(home).free < NEARLY_FULL_BYTES
+    except OSError:
+        return False
 
 
 def _built(home: Path, log: folder.RunLog) -> Exit:

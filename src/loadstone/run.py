@@ -61,13 +61,15 @@ def _explained(error: BaseException, home: Path, sent: bool) -> LoadstoneError |
 
     `sent`: there may be requests to report.
     """
+    if isinstance(error, LoadstoneError):
+        return error
     if isinstance(error, FileNotFoundError) and Path(str(error.filename)).is_relative_to(home):
         return LoadstoneError(f"{error.filename} was removed while the run lasted; what it held is lost.")
     if sent and isinstance(error, KeyboardInterrupt):
         return InterruptedRun(
             f"interrupted; `loadstone report {home}` makes the report of what was recorded."
         )
-    return no_space(home) if sent and is_full(error) else None
+    return no_space(home) if sent and is_full(error, home) else None
 
 
 def _run(setting: Setting) -> Exit:
