@@ -96,9 +96,9 @@ def json_for_stream(script: Script) -> Steps:
 
 
 @FAMILY.fault("ok")
-def stream_for_json(script: Script) -> Steps | None:
-    """Answers a request for one JSON body with a stream."""
-    return None if script.asked.stream else script.stream(script.beats())
+def stream_for_json(script: Script) -> Steps:
+    """Answers with a stream, also when none was asked for."""
+    return script.stream(script.beats())
 
 
 def _body(kind: bytes, body: bytes) -> Steps:

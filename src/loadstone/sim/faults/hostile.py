@@ -13,9 +13,9 @@ from loadstone.sim.faults.steps import Close, Send, Steps, Wait
 from loadstone.sim.http import LAST_CHUNK, chunk
 
 FAMILY = Family("Hostile")
-PIECE_BYTES = 1 << 20
+PIECE_BYTES = 250_000
 PIECE_NS = 5_000_000
-"""Endless data comes in pieces of this size, one in this time: 200 MB/s at most."""
+"""Endless data comes in pieces of this size, one in this time: 50 MB/s, which lets other connections live."""
 BIG_BYTES = 5_000_000
 TINY_EVENTS = 100_000
 BOMB_BYTES = 1 << 30
@@ -139,14 +139,14 @@ FAMILY.add(
     _endless(lambda script: script.head() + chunk(b"data: "), chunk(_filled(b"more and "))), needs="stream",
 )  # fmt: skip
 FAMILY.add(
-    "endless-comments", "Sends comments without end, as fast as it goes.", "too-large",
+    "endless-comments", "Sends comments without end, 50 MB a second.", "too-large",
     _endless(lambda script: script.head(), chunk(_filled(b": more\n\n"))), needs="stream",
 )  # fmt: skip
 
 
 @FAMILY.fault("too-large", needs="stream")
 def endless_tokens(script: Script) -> Steps:
-    """Sends tokens without end, as fast as it goes."""
+    """Sends tokens without end, 50 MB a second."""
     event = sse(script.text(" on"))
     count = PIECE_BYTES // len(event)
     yield from script.started()
