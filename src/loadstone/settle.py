@@ -24,7 +24,6 @@ MODEL_BYTES = 100
 """Of a model's name in that of a folder, which file systems limit to 255 bytes."""
 THRESHOLD = 0.5
 """Of failures, when nothing else is asked."""
-_FAULTY = re.compile(r"[:,]\s*fault")
 
 
 def settle(config: Config, command: str) -> Setting:
@@ -85,7 +84,7 @@ def threshold(config: Config) -> float:
     if asked is not None:
         return asked
     address = config.endpoint.url
-    return 1.0 if address.startswith(ENGINE) and _FAULTY.search(address) else THRESHOLD
+    return 1.0 if address.startswith(ENGINE) and from_url(address).fault else THRESHOLD
 
 
 def default_folder(config: Config, phase: Phase, started: datetime) -> Path:
