@@ -37,6 +37,12 @@ def test_a_long_text_is_counted_in_pieces_and_batches(letters, monkeypatch):
     assert letters.batches == [["abcd", "efgh"], ["ij", "klm"]]
 
 
+def test_a_text_that_no_answer_has_is_not_counted(letters, monkeypatch):
+    monkeypatch.setattr(counting, "MOST_CHARS", 4)
+    assert Counter("any")(["abc", "abcde", "abcd"]) == [3, None, 4]
+    assert Counter("any")(["abcde"]) == [None]
+
+
 def test_nothing_is_loaded_for_nothing(monkeypatch):
     def load(name):
         raise AssertionError(name)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PIECE_CHARS = 1 << 18
 """A longer text is counted in pieces, each a token off at most where it was cut: memory must not follow its length."""
 BATCH_CHARS = 1 << 20
+MOST_CHARS = 8 << 20
+"""Counting a longer text would keep the decoder for seconds; it has no count."""
 FIRST_CHECKED = 20
 CHECKED_EVERY = 50
 
