@@ -133,6 +133,20 @@ def test_an_endless_head(fly, flood):
     assert len(flown.data) < connection.MOST_HEAD_BYTES + 2 * connection.LARGE_READ_BYTES
 
 
+@pytest.mark.parametrize("streaming", [True, False], ids=["streamed", "whole"])
+def test_an_endless_trailer(fly, streaming):
+    def script(peer):
+        peer.request()
+        peer.send(peer.HEAD + peer.TOKEN + b"0\r\nX: ")
+        while True:
+            peer.send(b"x" * 65536)
+
+    (flown,) = fly(script, streaming=streaming).flights
+    assert flown.end == PROTOCOL
+    assert flown.words == "more than 256 kB between pieces of the body"
+    assert len(flown.data) < 2 * connection.MOST_HEAD_BYTES
+
+
 @pytest.mark.parametrize("status", [b"000", b"099", b"001"])
 def test_a_status_that_is_none(fly, status):
     def script(peer):

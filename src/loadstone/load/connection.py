@@ -1,7 +1,7 @@
 """A connection to the server: its socket, the framing of what it answers, and the flight it carries.
 
 The framer (`httptools`) calls back on the connection itself. `Streaming` also looks at body bytes, through the
-endpoint's two predicates; `Connection` looks at nothing. Neither knows the recording or the clock.
+endpoint's two predicates; `Connection` only counts what is no body. Neither knows the recording or the clock.
 """
 
 from __future__ import annotations
@@ -49,15 +49,18 @@ class Connection:
     """A connection and the state of the message that is being received on it."""
 
     __slots__ = (
+        "between",
         "complete",
         "fd",
         "feed",
         "flight",
         "got",
         "keeps_alive",
+        "on_body",
         "opening",
         "outgoing",
         "parser",
+        "pieces",
         "read_ns",
         "recvmsg",
         "reused",
@@ -76,8 +79,13 @@ class Connection:
         self.tls = tls
         self.state = CONNECTING
         self.flight: Flight | None = flight
+        self.pieces: list[bytes] = []
+        """Of the body, as the last feed brought them."""
+        self.on_body = self.pieces.append
+        self.between = 0
+        """Bytes that were no body since the last that were: head, chunk sizes, trailer."""
         self.parser: Any = httptools.HttpResponseParser(self)
-        self.feed: Callable[[bytes], None] = self.parser.feed_data
+        self.feed: Callable[[bytes], None] = self._feed
         self.outgoing: bytes | memoryview = b""
         self.want = SMALL_READ_BYTES
         self.reused = False
@@ -98,8 +106,16 @@ class Connection:
         self.reused = True
         self.complete = False
         self.opening = b""
-        self.got = 0
+        self.got = self.between = 0
         self.want = SMALL_READ_BYTES
+
+    def _feed(self, data: bytes) -> None:
+        """Gives the framer what was read. Raises `HttpParserError` for what is not HTTP, or not in bounds."""
+        self.parser.feed_data(data)
+        self.between = 0 if self.pieces else self.between + len(data)
+        if self.between > MOST_HEAD_BYTES:
+            raise _endless()
+        self.pieces.clear()
 
     def is_quiet(self) -> bool:
         """Whether nothing waits to be read: a server that has closed, or has more to say, cannot take a request."""
@@ -140,7 +156,7 @@ class Connection:
         """Breaks the cycle of framer and connection, since nobody collects cycles in a worker."""
         self.flight = None
         self.parser = None
-        del self.feed, self.recvmsg
+        del self.feed, self.recvmsg, self.on_body
 
     def on_message_begin(self) -> None:
         """Something follows a complete answer that nobody asked for: the connection is of no further use."""
@@ -183,7 +199,7 @@ class Streaming(Connection):
     (Decoders frame everything; should such chunks be malformed, they tell.)
     """
 
-    __slots__ = ("begun", "carry", "chunked", "coded", "ended", "on_body", "pieces")
+    __slots__ = ("begun", "carry", "chunked", "coded", "ended")
 
     def __init__(
         self,
@@ -193,8 +209,6 @@ class Streaming(Connection):
         begun: Callable[[bytes], bool],
         ended: Callable[[bytes], bool],
     ) -> None:
-        self.pieces: list[bytes] = []
-        self.on_body = self.pieces.append
         super().__init__(sock, flight, tls)
         self.begun = begun
         self.ended = ended
@@ -203,7 +217,6 @@ class Streaming(Connection):
         """Whether chunks tell where the message ends; None until the output has begun."""
         self.coded: bool | None = None
         """Whether the body is compressed, so that no look at it tells anything; None before its first byte."""
-        self.feed = self._feed
 
     def renew(self, flight: Flight) -> None:
         """Takes a new flight on a kept-alive connection."""
@@ -219,7 +232,10 @@ class Streaming(Connection):
         finally:
             if self.pieces and self.flight is not None:
                 self._look(b"".join(self.pieces), self.flight)
-            self.pieces.clear()
+        self.between = 0 if self.pieces else self.between + len(data)
+        if self.between > MOST_HEAD_BYTES:
+            raise _endless()
+        self.pieces.clear()
         if self.chunked is None and self.flight is not None and self.flight.begun_ns:
             self.chunked = _CHUNKED.search(self.opening) is not None
             if self.chunked and self.want == SMALL_READ_BYTES:
@@ -245,3 +261,8 @@ class Streaming(Connection):
             self.carry = (
                 body[-_MARK_BYTES:] if flight.begun_ns else body[body.rfind(b"\n") + 1 :][-_CARRY_BYTES:]
             )
+
+
+def _endless() -> httptools.HttpParserError:
+    """The framer copies an unfinished field of a head or trailer again for every read, so there has to be an end."""
+    return httptools.HttpParserError(f"more than {MOST_HEAD_BYTES >> 10} kB between pieces of the body")
