@@ -38,15 +38,19 @@ class Counter:
         self._failed = False
 
     def __call__(self, texts: Sequence[str]) -> Sequence[int | None]:
-        """The tokens of each text; None for each without anything to count by."""
-        if texts and not self._failed:
-            try:
-                return self._count(texts)
-            except (
-                LoadstoneError
-            ):  # the file is not there any more: what was recorded can be reported all the same
-                self._failed = True
-        return [None] * len(texts)
+        """The tokens of each text; None for one that is too long, and for all without anything to count by."""
+        counts: list[int | None] = [None] * len(texts)
+        short = [index for index, text in enumerate(texts) if len(text) <= MOST_CHARS]
+        if not short or self._failed:
+            return counts
+        try:
+            found = self._count([texts[index] for index in short])
+        except LoadstoneError:  # its file is gone: what was recorded can be reported all the same
+            self._failed = True
+            return counts
+        for index, count in zip(short, found, strict=True):
+            counts[index] = count
+        return counts
 
     def _count(self, texts: Sequence[str]) -> Sequence[int | None]:
         if self._tokenizer is None:
