@@ -280,6 +280,20 @@ def test_a_run_log_that_does_not_tell_how_to_decode(run):
         tables.build(run.folder)
 
 
+def test_a_table_that_cannot_be_written_leaves_no_draft_and_costs_no_part(run, sent, monkeypatch):
+    run.plan([("measured", 1)])
+    sent(0)
+
+    def full(path):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(tables, "sync", full)
+    with pytest.raises(OSError, match="disk full"):
+        tables.build(run.folder)
+    assert not list(run.folder.glob("requests.*"))
+    assert len(list(run.parts.iterdir())) == 1
+
+
 def test_a_part_of_another_program(run):
     run.plan([("measured", 1)])
     run.parts.mkdir()

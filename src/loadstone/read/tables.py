@@ -281,9 +281,13 @@ def _write(tables: Iterator[pl.DataFrame], path: Path, group_rows: int) -> None:
     """Streams the tables into one file: whole and synced under its name, or not at all."""
     draft = path.with_suffix(".new")
     source = register_io_source(lambda *_: tables, schema=REQUESTS)
-    source.sink_parquet(
-        draft, compression="zstd", compression_level=1, row_group_size=group_rows, maintain_order=True
-    )
-    sync(draft)
+    try:
+        source.sink_parquet(
+            draft, compression="zstd", compression_level=1, row_group_size=group_rows, maintain_order=True
+        )
+        sync(draft)
+    except BaseException:
+        draft.unlink(missing_ok=True)  # on a full disk its space is needed
+        raise
     draft.replace(path)
     sync(path.parent)
