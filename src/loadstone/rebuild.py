@@ -7,14 +7,13 @@ import os
 import re
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from loadstone import folder
 from loadstone.errors import Exit, LoadstoneError, UsageError
-from loadstone.terminal import printable, wants_color
+from loadstone.terminal import wants_color
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What a disk, a quota or a limit on files says when it takes no more."""
@@ -25,8 +24,8 @@ _FULL_IN_WORDS = re.compile(rf"os error ({'|'.join(str(number) for number in sor
 def rebuild(home: Path) -> Exit:
     """Makes all outputs of a run folder, prints the summary, and tells the exit code.
 
-    Raises `UsageError` when the folder holds no run, `LoadstoneError` when there is no space for its report; nothing
-    is deleted then.
+    Raises `UsageError` when the folder holds no run, `LoadstoneError` when there is no space for its report (nothing
+    is deleted then) or the summary cannot be printed.
     """
     try:
         log = folder.read_run(home)
@@ -35,11 +34,13 @@ def rebuild(home: Path) -> Exit:
     except msgspec.DecodeError as error:
         raise UsageError(f"{home / folder.RUN} is damaged: {error}.") from None
     try:
-        return _built(home, log)
+        text, code = _built(home, log)
     except Exception as error:
         if is_full(error, home):
             raise no_space(home) from None
         raise
+    _show(text, home)
+    return code
 
 
 def no_space(home: Path) -> LoadstoneError:
@@ -60,7 +61,8 @@ def is_full(error: BaseException, home: Path) -> bool:
         return False
 
 
-def _built(home: Path, log: folder.RunLog) -> Exit:
+def _built(home: Path, log: folder.RunLog) -> tuple[str, Exit]:
+    """The summary and the exit code, when every file is written."""
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from loadstone import summary  # numpy and polars are not worth their time before the load has ended
@@ -73,20 +75,16 @@ def _built(home: Path, log: folder.RunLog) -> Exit:
     report = write_all(summary.summarise(home), home)
     width = shutil.get_terminal_size((100, 40)).columns
     color = wants_color(sys.stdout, os.environ)
-    _show(console.render(report, width=width, color=color, folder=home), home)
-    return summary.exit_code(report)
+    return console.render(report, width=width, color=color, folder=home), summary.exit_code(report)
 
 
 def _show(text: str, home: Path) -> None:
-    """Prints the summary; a reader or a terminal that has gone, or a full disk behind stdout, costs nothing but that."""
+    """Prints the summary. A reader or a terminal that has gone changes nothing; a full disk behind stdout does."""
     try:
         print(text, flush=True)
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EIO):
-            with suppress(OSError):
-                print(
-                    f"loadstone: the summary could not be printed ({error.strerror}); it is in"
-                    f" {printable(str(home / 'summary.txt'))}.",
-                    file=sys.stderr,
-                )
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise LoadstoneError(
+                f"the summary could not be printed ({error.strerror}); it is in {home / 'summary.txt'}."
+            ) from None

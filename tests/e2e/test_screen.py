@@ -137,7 +137,10 @@ def test_results_that_cannot_be_printed_are_a_failure_and_no_defect(run, tmp_pat
             cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
         )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr == "loadstone: error: [Errno 28] No space left on device. Free some, and run again.\n"
+    assert done.stderr == (
+        "loadstone: error: the summary could not be printed (No space left on device); it is in"
+        f" {run.path / 'summary.txt'}.\n"
+    )
 
 
 def test_a_verdict_has_no_empty_line_under_it(profile, engine):
