@@ -135,7 +135,7 @@ def test_a_tool_call_is_output(good, scripted):
         )
 
     run = good(f"--url {scripted(script).url} --model m --streaming --isl 16 --request-count 3")
-    assert run.counts == {"ok": 3}
+    assert run.counts == {"ok-tool-calls": 3}
     assert run.requests["finish_reason"].to_list() == ["tool_calls"] * 3
     assert run.requests["output_tokens"].to_list() == [9] * 3
     assert run.requests["arrival_ns"].list.len().to_list() == [3] * 3

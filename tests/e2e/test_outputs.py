@@ -170,7 +170,7 @@ def kept(good, scripted_for_all):
 
 @pytest.mark.parametrize(("keep", "sample"), [("none", False), ("faults", True), ("all", True)])
 def test_a_sample_of_a_fault_is_kept_unless_nothing_is(kept, keep, sample):
-    assert (kept[keep] / "faults/http-error-1.http").exists() is sample
+    assert (kept[keep] / "faults/http-server-error-1.http").exists() is sample
 
 
 @pytest.mark.parametrize(("keep", "raw_bytes"), [("none", False), ("faults", False), ("all", True)])

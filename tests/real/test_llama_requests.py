@@ -89,7 +89,7 @@ def test_prompts_longer_than_the_context_fail_in_the_servers_words(profile):
     run = profile(*CHAT.replace("--isl 32", "--isl 3000").split(), "--streaming")
     (fault,) = run.report["outcomes"]["faults"]
     assert run.code == Exit.FAILED, run.said
-    assert run.outcomes == {"http-error": 6}
+    assert run.outcomes == {"http-invalid": 6}
     assert run.requests["http_status"].to_list() == [400] * 6
     assert "request (3008 tokens) exceeds the available context size" in fault["message"]
     assert "HTTP 400: request (3008 tokens) exceeds the available" in run.said

@@ -50,8 +50,8 @@ OUTCOMES = {
     OK: "a whole answer that ended by itself",
     OK_LENGTH: "a whole answer that ended at the length asked for",
     OK_TOOL_CALLS: "a whole answer that ended by calling tools",
-    TRUNCATED: "the answer ended cleanly on the wire without having finished",
-    RESET: "the connection broke before the answer was complete",
+    TRUNCATED: "the answer ended properly on the wire without having finished",
+    RESET: "the connection broke, or was closed, before the answer was complete",
     IN_BAND_ERROR: "an error inside a response of status 2xx",
     EMPTY: "a response of status 2xx that holds no output",
     NOT_SSE: "a body that is neither a stream of events nor JSON",
@@ -144,7 +144,9 @@ def _decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
         return _finished(reply)
     if end == WireEnd.RESET:
         return RESET, words or "the connection was reset"
-    return _unfinished(end, words, answer)
+    if end == WireEnd.CLOSED:
+        return RESET, words or _closed(answer)
+    return _unfinished(words, answer)
 
 
 def _refused(words: str, answer: Answer) -> tuple[str, str]:
@@ -171,16 +173,20 @@ def _finished(reply: Reply) -> tuple[str, str]:
     return (OK_LENGTH if reason in _AT_LENGTH else OK), ""
 
 
-def _unfinished(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
+def _closed(answer: Answer) -> str:
+    """The connection was closed before the answer was complete by its own framing."""
+    when = "before it was complete" if answer.status else "without an answer"
+    return f"the server closed the connection {when}"
+
+
+def _unfinished(words: str, answer: Answer) -> tuple[str, str]:
     """A clean end on the wire, but the answer did not say that it is over."""
     reply = answer.reply
     if reply is not None and reply.brought:
         return TRUNCATED, "the answer ended without a finish reason and without an end mark"
-    if end == WireEnd.COMPLETE:
-        if not answer.status:
-            return PROTOCOL_ERROR, words or "not HTTP/1.1: there is no status line"
-        return EMPTY, f"empty: the response holds no output{_claim(reply)}"
-    return TRUNCATED, words or "the server closed the connection without an answer"
+    if not answer.status:
+        return PROTOCOL_ERROR, words or "not HTTP/1.1: there is no status line"
+    return EMPTY, f"empty: the response holds no output{_claim(reply)}"
 
 
 def _claim(reply: Reply | None) -> str:
