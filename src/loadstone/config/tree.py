@@ -190,7 +190,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
             "An answer may be so long, as received and after decompression.",
             most=1 << 31,
         ),
-    ] = 256 << 20
+    ] = 64 << 20
 
 
 class InputConfig(Section, frozen=True, kw_only=True):
