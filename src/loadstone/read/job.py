@@ -24,7 +24,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     id_prefix: str
     check_tokens: str = "none"
     """`output.check_tokens` of the configuration."""
-    max_response_bytes: int = 256 << 20
+    max_response_bytes: int = 64 << 20
     """A body that is larger once it is unpacked is not unpacked further."""
     secrets: list[str] | None = []
     """What a server may have sent back that no file may hold; None when nobody knows it any more."""

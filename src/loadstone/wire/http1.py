@@ -16,7 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from loadstone.wire.inflate import inflate
 
-LIMIT_BYTES = 256 << 20
+LIMIT_BYTES = 64 << 20
 """Of a decompressed body, unless said otherwise."""
 MOST_HEAD_BYTES = 64 << 10
 """Of the names and values of all headers and trailers; more than any honest server sends."""
