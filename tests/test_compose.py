@@ -176,7 +176,7 @@ def test_the_composer_goes_on_ahead_of_what_was_drawn(job, monkeypatch, tmp_path
     board.block(0)[Field.DRAWN] = 400
     assert until(5_550) == 5_550
     board.block(0)[Field.DRAWN] = 5_000
-    assert child.hear_line() is None, "it ends when the plan is complete"
+    assert child.hear_line(30) is None, "it ends when the plan is complete"
     assert child.close() == 0
     board.close()
     stored = [body for _, body in read_requests(tmp_path / "plan")]
