@@ -4,7 +4,7 @@ import pytest
 
 from loadstone.endpoints import Reply, Usage
 from loadstone.read.answer import Answer
-from loadstone.read.outcome import FAULT_CHARS, OUTCOMES, SUCCESSES, decide, kind, sentence
+from loadstone.read.outcome import FAILURES, FAULT_CHARS, OUTCOMES, SUCCESSES, decide, kind, sentence
 from loadstone.recording import WireEnd
 
 NOTHING = Answer(0, {})
@@ -87,6 +87,11 @@ def test_the_one_outcome(end, answer, outcome):
     name, fault = decide(end, "", answer)
     assert name == outcome
     assert (fault is None) is (outcome in SUCCESSES)
+
+
+def test_failures_are_the_servers_own():
+    assert OUTCOMES.keys() - FAILURES - SUCCESSES == {"cancelled", "cut", "client-fault", "not-sent"}
+    assert not FAILURES & SUCCESSES
 
 
 @pytest.mark.parametrize(

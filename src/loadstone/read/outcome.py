@@ -81,6 +81,8 @@ OUTCOMES = {
 SUCCESSES = frozenset({OK, OK_LENGTH, OK_TOOL_CALLS})
 CENSORED = frozenset({CANCELLED, CUT})
 """Still under way when we ended them: neither success nor failure of the server."""
+FAILURES = frozenset(OUTCOMES) - SUCCESSES - CENSORED - {CLIENT_FAULT, NOT_SENT}
+"""Failures of the server. The client's own faults and what was never sent say nothing of it."""
 
 FAULT_CHARS = 300
 """Longest fault kept in a table."""

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone.board import BUCKETS, FIELDS, Field, Histogram, bucket
-from loadstone.read.outcome import CENSORED, CLIENT_FAULT, NOT_SENT, SUCCESSES
-
-NO_FAILURES = CENSORED | {CLIENT_FAULT, NOT_SENT}
-"""Neither successes nor failures: they say nothing of the server."""
+from loadstone.read.outcome import FAILURES, SUCCESSES
 
 
 def bump(block: memoryview, row: Mapping[str, Any]) -> None:
@@ -18,7 +15,7 @@ def bump(block: memoryview, row: Mapping[str, Any]) -> None:
     block[Field.DECODED] += 1
     block[Field.TOKENS] += tokens
     if row["outcome"] not in SUCCESSES:
-        block[Field.FAILED] += row["outcome"] not in NO_FAILURES
+        block[Field.FAILED] += row["outcome"] in FAILURES
         return
     block[Field.OK] += 1
     first, last = row["first_ns"], row["last_ns"]
