@@ -92,17 +92,18 @@ def one(run, **job):
         (["head", "a b finish"], True),
         (["head a b finish"], True),
         (["head", "a b done", "end"], True),
-        (["head", "a b", "finish"], False),
+        (["head", "a b", "finish"], True),
+        (["head", "a b", "usage", "finish"], True),
+        (["head", "a b", "a finish"], False),
         (["head", "a finish"], False),
         (["head", "finish"], False),
     ],
 )
-def test_an_answer_whose_events_came_in_one_read_with_its_end_is_coalesced(
-    run, recorder, wire, reads, coalesced
-):
+def test_an_answer_whose_output_came_in_one_read_is_coalesced(run, recorder, wire, reads, coalesced):
     parts = {
         "head": wire.head, "a": wire.token("a"), "b": wire.token("b"), "finish": wire.finish(),
         "done": wire.finish().removesuffix(wire.end), "end": wire.end,
+        "usage": wire.event({"choices": [], "usage": {"completion_tokens": 2}}),
     }  # fmt: skip
     recorder.flight(
         0, [(at, b"".join(parts[name] for name in read.split())) for at, read in enumerate(reads, 1)]

@@ -97,7 +97,7 @@ def decoded(flight: Flight, answer: Answer, arrived: list[int], check: bool = Fa
         "http_status": answer.status or facts.status or None,
         "retry_after_s": answer.retry_after_s,
         "streamed": None if reply is None else answer.streamed,
-        "coalesced": _coalesced(output, arrived) if reply is not None and answer.streamed else None,
+        "coalesced": _coalesced(output) if reply is not None and answer.streamed else None,
         "compressed": answer.compressed,
         "unfinished_event": None if reply is None else answer.unfinished_event,
         "first_ns": int(arrival_ns[0]) if there else None,
@@ -153,15 +153,12 @@ def _completed(answer: Answer, arrived: list[int]) -> Reads:
     return np.searchsorted(arrived, np.array(answer.ends, np.int64))
 
 
-def _coalesced(output: Reads, arrived: list[int]) -> bool:
-    """Whether several output events came in one read, which brought the end of the body as well.
+def _coalesced(output: Reads) -> bool:
+    """Whether the output is several events that one and the same read completed.
 
-    That an HTTP chunk without content follows changes nothing: the answer was held back as a whole.
+    What follows them, such as a usage chunk or the end mark, changes nothing: the output was held back as a whole.
     """
-    if len(output) < 2:
-        return False
-    first, last = int(output[0]), int(output[-1])
-    return first == last and arrived[first] == arrived[-1]
+    return len(output) > 1 and int(output[0]) == int(output[-1])
 
 
 def _chunk_tokens(reply: Reply) -> NDArray[np.int32] | None:

@@ -23,7 +23,7 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "redirects": pl.Int16,  # 307 and 308 that were followed
     "retry_after_s": pl.Float64,  # what the server asked for with a status outside 2xx
     "streamed": pl.Boolean,  # the answer came as a stream of events; null without a readable answer
-    "coalesced": pl.Boolean,  # a stream whose output, of several events, came in one read with its end: no TTFT, no gaps
+    "coalesced": pl.Boolean,  # a stream whose output, of several events, one read completed: no TTFT, no gaps
     "compressed": pl.String,  # content encoding of the body, which was not asked for; null: identity
     "unfinished_event": pl.Boolean,  # the last event was not ended by a blank line and counted all the same
     "choices": pl.Int16,  # answers in the response (n); null without any
