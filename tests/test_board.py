@@ -88,3 +88,11 @@ def test_quantiles_are_those_of_the_counts():
     for share, value_us in [(0.5, 500), (0.99, 990), (1.0, 1_000)]:
         assert live.quantile_us(Histogram.LATENCY, share) == pytest.approx(value_us, rel=1 / 8)
     assert live.quantile_us(Histogram.LATENCY, 0.0) == 1.0
+
+
+def test_a_block_that_is_still_held_does_not_keep_the_board_from_being_closed(tmp_path):
+    one = Board(tmp_path / "board", 1, create=True)
+    held = one.block(0)
+    one.close()
+    held[Field.SENT] += 1
+    assert held[Field.SENT] == 1

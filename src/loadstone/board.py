@@ -127,6 +127,10 @@ class Board:
         return Live(words[:FIELDS], histograms)
 
     def close(self) -> None:
-        """Unmaps the file. Blocks handed out must not be used afterwards."""
-        self._words.release()
-        self._map.close()
+        """Unmaps the file. Blocks handed out must not be used afterwards.
+
+        Where one is still held, as by the frames of an error on its way, the map goes with the last of them.
+        """
+        with suppress(BufferError):
+            self._words.release()
+            self._map.close()

@@ -187,6 +187,14 @@ class Links:
         else:
             self._reached(connection, flight)
 
+    def _ask_for_tunnel(self, connection: Connection, flight: Flight) -> None:
+        connection.state = TUNNEL
+        self._poller.modify(connection.fd, READ)
+        try:
+            connection.sock.send(self._job.tunnel)  # the first bytes on a fresh connection: there is room for them
+        except OSError as error:
+            self._refused(connection, flight, WireEnd.CONNECT, f"the proxy: {error}")
+
     def _tunnel_read(self, connection: Connection, flight: Flight) -> None:
         """Reads the proxy's answer to CONNECT, byte after byte: what follows it is the server's."""
         try:
