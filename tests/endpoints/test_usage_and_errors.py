@@ -23,6 +23,15 @@ from loadstone.endpoints import Usage, _error, _usage
         ({"output_tokens_details": {"reasoning_tokens": 5}}, Usage(reasoning_tokens=5)),
         ({"reasoning_tokens": 5}, Usage(reasoning_tokens=5)),
         ({"thoughtsTokenCount": 5}, Usage(reasoning_tokens=5)),
+        (
+            {"candidatesTokenCount": 100, "thoughtsTokenCount": 500},
+            Usage(completion_tokens=600, reasoning_tokens=500),
+        ),
+        (
+            {"completion_tokens": 100, "completion_tokens_details": {"reasoning_tokens": 500}},
+            Usage(completion_tokens=100, reasoning_tokens=500),
+        ),
+        ({"candidatesTokenCount": 2**31 - 1, "thoughtsTokenCount": 1}, Usage(reasoning_tokens=1)),
         ({"prompt_tokens_details": {"cached_tokens": 6}}, Usage(cached_tokens=6)),
         ({"input_tokens_details": {"cached_tokens": 6}}, Usage(cached_tokens=6)),
         ({"cache_read_input_tokens": 6}, Usage(cached_tokens=6)),

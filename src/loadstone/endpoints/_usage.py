@@ -25,13 +25,14 @@ _PROMPT = {
 }
 """The names of the prompt's length, and what is not counted in it but belongs to it: Anthropic and Bedrock count
 what they read from the cache, and wrote to it, apart."""
-_COMPLETION = (
-    "completion_tokens",
-    "output_tokens",
-    "candidatesTokenCount",
-    "outputTokens",
-    "generated_token_count",
-)
+_COMPLETION = {
+    "completion_tokens": (),
+    "output_tokens": (),
+    "candidatesTokenCount": ("thoughtsTokenCount",),
+    "outputTokens": (),
+    "generated_token_count": (),
+}
+"""Likewise for the output: Gemini counts its reasoning apart."""
 _REASONING = ("reasoning_tokens", "thoughtsTokenCount")
 _CACHED = (
     "cache_read_input_tokens",
@@ -74,14 +75,21 @@ def _detail(raw: dict[str, Any], places: Sequence[str], name: str) -> int | None
 
 def completion_tokens(raw: Any) -> int | None:
     """Output tokens, reasoning included."""
-    return _first(raw, _COMPLETION) if isinstance(raw, dict) else None
+    return _whole(raw, _COMPLETION) if isinstance(raw, dict) else None
 
 
-def _prompt(raw: dict[str, Any]) -> int | None:
-    for name, apart in _PROMPT.items():
+def _whole(raw: dict[str, Any], names: dict[str, tuple[str, ...]]) -> int | None:
+    """The first count that is there, with what is counted apart from it."""
+    for name, apart in names.items():
         value = raw.get(name)
         if value is not None and (found := count(value)) is not None:
             return found if not apart else count(found + sum(count(raw.get(other)) or 0 for other in apart))
+    return None
+
+
+def _prompt(raw: dict[str, Any]) -> int | None:
+    if (whole := _whole(raw, _PROMPT)) is not None:
+        return whole
     hit, miss = _first(raw, _CACHED), count(raw.get(_NOT_CACHED))
     return None if hit is None or miss is None else count(hit + miss)
 
