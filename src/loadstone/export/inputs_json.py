@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from loadstone import folder as layout
+from loadstone.endpoints import _error
 from loadstone.export import replacing
 from loadstone.plan.store import Row, read_requests
 from loadstone.report import Report
@@ -50,7 +51,7 @@ def payload(body: bytes) -> bytes:
     try:
         body.decode()
         msgspec.json.decode(body, type=msgspec.Raw)
-    except (UnicodeDecodeError, msgspec.DecodeError):
+    except _error.NOT_JSON:
         return msgspec.json.encode(body.decode("utf-8", "backslashreplace"))
     return body
 
