@@ -21,6 +21,11 @@ from loadstone.summary import exit_code, summarise
 from loadstone.summary.series import _step_s
 
 
+def warmup(planned):
+    """A warm-up that is over when the clock begins."""
+    return PhaseLog(name="warmup", first_row=0, planned=planned, start_ns=0, stop_ns=0, end_ns=0)
+
+
 @pytest.fixture
 def folder_of(tmp_path, frame, run_log):
     """A run folder with these rows; keywords go to `run_log`."""
@@ -28,7 +33,10 @@ def folder_of(tmp_path, frame, run_log):
     def make(*rows, **run):
         measured = sum(row["phase"] == "measured" for row in rows)
         frame(*rows).write_parquet(tmp_path / run_folder.REQUESTS, row_group_size=3)
-        write_run(tmp_path, run_log(**{"planned": measured, **run}))
+        log = run_log(**{"planned": measured, **run})
+        if "phases" not in run and measured < len(rows):
+            log.phases.insert(0, warmup(planned=len(rows) - measured))
+        write_run(tmp_path, log)
         return tmp_path
 
     return make
@@ -92,6 +100,15 @@ def test_a_table_that_does_not_add_up_is_refused(report, answer):
         LoadstoneError, match=r"holds 1 measured requests, but run\.json says that 2 were planned"
     ):
         report(answer(5), planned=2)
+
+
+@pytest.mark.parametrize("planned", [0, 2])
+def test_a_warmup_that_does_not_add_up_is_refused_as_well(planned, report, answer, run_log):
+    phases = [warmup(planned), *run_log().phases]
+    with pytest.raises(
+        LoadstoneError, match=rf"holds 1 warm-up requests, but run\.json says that {planned} were planned"
+    ):
+        report(answer(1, phase="warmup"), answer(5), phases=phases)
 
 
 @pytest.mark.parametrize("missing", [run_folder.RUN, run_folder.REQUESTS])
@@ -218,7 +235,7 @@ def test_limits_are_told_as_they_applied(report, answer):
         "endpoint.first_token_timeout_s": 600.0,
         "endpoint.idle_timeout_s": 300.0,
         "endpoint.timeout_s": 1800.0,
-        "endpoint.max_response_bytes": 268_435_456,
+        "endpoint.max_response_bytes": 67_108_864,
         "load.failed_request_threshold": 0.5,
         "load.grace_s": 30.0,
     }
@@ -277,14 +294,13 @@ def test_there_are_at_most_600_bins(last_s, step_s):
 
 def test_notices_say_what_the_numbers_mean(report, answer, run_log):
     log = run_log()
-    warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=0)
     found = report(
         answer(5, phase="warmup"),
         answer(5, 6, output_tokens_source="tokenizer", planned_output_tokens=2),
         answer(5, 6, planned_output_tokens=4),
         answer(5) | {"output_tokens": None, "output_tokens_source": None},
         answer(5, outcome="cut"),
-        phases=[warm, replace(log.phases[0], planned=4)],
+        phases=[warmup(1), replace(log.phases[0], planned=4)],
         dataset=replace(log.dataset, reused=3, lengths_exact=False),
         notices=["said by the run"],
     )

@@ -23,24 +23,30 @@ MOST_FAULTS = 20
 def outcomes(table: pl.LazyFrame, tables: Tables, folder: Path) -> Outcomes:
     """How the planned requests ended; `table` is that of all phases.
 
-    Raises `LoadstoneError` when the counts do not add up to what was planned: then the table is not this
+    Raises `LoadstoneError` when the counts of a phase do not add up to what it planned: then the table is not this
     run's.
     """
     planned = tables.phase.planned if tables.phase else 0
     counts = _counts(tables.requests)
-    if sum(counts.values()) != planned:
-        raise LoadstoneError(
-            f"{folder / run_folder.REQUESTS} holds {sum(counts.values())} measured requests, but {run_folder.RUN}"
-            f" says that {planned} were planned; the folder is damaged, run again."
-        )
+    warmup = _counts(table.filter(pl.col("phase") == "warmup").select("outcome").collect())
+    _add_up(counts, planned, "measured", folder)
+    _add_up(warmup, sum(log.planned for log in tables.run.phases if log.name == "warmup"), "warm-up", folder)
     return Outcomes(
         planned=planned,
         counts=counts,
         faults=_faults(table, folder / run_folder.FAULTS),
         not_sent=_not_sent(table),
-        warmup=_counts(table.filter(pl.col("phase") == "warmup").select("outcome").collect()),
+        warmup=warmup,
         retries=int(tables.requests["retries"].sum()),
     )
+
+
+def _add_up(counts: dict[str, int], planned: int, phase: str, folder: Path) -> None:
+    if sum(counts.values()) != planned:
+        raise LoadstoneError(
+            f"{folder / run_folder.REQUESTS} holds {sum(counts.values())} {phase} requests, but {run_folder.RUN}"
+            f" says that {planned} were planned; the folder is damaged, run again."
+        )
 
 
 def _counts(requests: pl.DataFrame) -> dict[str, int]:
