@@ -59,3 +59,27 @@ def test_a_tunnel_to_an_ipv6_address():
     asked = proxy.tunnel(url.parse("https://[::1]:8443"), proxy.parse("p:1"))
     assert asked.startswith(b"CONNECT [::1]:8443 HTTP/1.1\r\n")
     assert b"Proxy-Authorization" not in asked
+
+
+@pytest.mark.parametrize(
+    "line", ["HTTP/1.1 200 Connection established", "HTTP/1.0 200", b"HTTP/1.1 202 x", b"HTTP/1.1 299"]
+)
+def test_any_2xx_opens_the_tunnel(line):
+    assert proxy.accepted(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "HTTP/1.1 407 Who?",
+        "HTTP/1.1 302 200",
+        "HTTP/2 200",
+        "HTTP/1.1 20",
+        "HTTP/1.1 2000",
+        b"",
+        b"SSH-2.0-x 200",
+        b"HTTP/1.1 \xff",
+    ],
+)
+def test_nothing_else_opens_it(line):
+    assert not proxy.accepted(line)

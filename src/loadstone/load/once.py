@@ -13,6 +13,7 @@ import httptools
 from loadstone.load import sockets
 from loadstone.load.job import TlsJob
 from loadstone.load.limits import LINGER_NS
+from loadstone.wire.proxy import accepted
 
 MAX_BYTES = 16 << 20
 _MARK_BYTES = 64
@@ -118,7 +119,7 @@ def _dig(sock: socket.socket, tunnel: bytes, deadline: int) -> None:
     version, _, status = first.partition(" ")
     if not version.startswith("HTTP/1.") or not status[:3].isdecimal():
         raise ProxyRefusal("it closed the connection" if not head else "its answer is not HTTP/1.1")
-    if not status.startswith("2") or not head.endswith(b"\r\n\r\n"):
+    if not accepted(first) or not head.endswith(b"\r\n\r\n"):
         raise ProxyRefusal(f"HTTP {status}", int(status[:3]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from binascii import b2a_base64
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from loadstone import __version__
 from loadstone.errors import UsageError
 from loadstone.wire.url import USERINFO, Target, ascii_host, bracketed
+
+_ACCEPTED = re.compile(r"HTTP/1\.\d 2\d\d(?!\S)")
 
 
 class Proxy(NamedTuple):
@@ -61,3 +64,9 @@ def tunnel(target: Target, proxy: Proxy) -> bytes:
     if proxy.authorization:
         lines.append(f"Proxy-Authorization: {proxy.authorization}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+
+
+def accepted(line: bytes | str) -> bool:
+    """Whether the first line of an answer to CONNECT opens the tunnel: any 2xx does."""
+    text = line if isinstance(line, str) else line.decode("latin-1")
+    return _ACCEPTED.match(text) is not None
