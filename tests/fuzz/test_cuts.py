@@ -51,7 +51,6 @@ def test_broken_off_anywhere_it_is_a_success_only_with_all_its_text(canonical, j
         if name in SUCCESSES:
             assert (answer.reply.text, answer.reply.tool_calls) == (whole.text, whole.tool_calls)
             assert canonical.outcome in SUCCESSES
-            assert end in {WireEnd.RESET, WireEnd.CLOSED}
         elif answer.reply is not None and whole is not None:
             assert "".join(whole.text).startswith("".join(answer.reply.text)) or whole.choices > 1
 

@@ -17,7 +17,8 @@ EMPTY_STOPPED = Answer(200, {}, Reply(finish_reason="stop", ended=True), streame
 EMPTY_MARKED = Answer(200, {}, Reply(ended=True), streamed=True)
 FAILED = Answer(200, {}, Reply(text=["a"], error="oom (500)", finish_reason="stop", ended=True))
 REFUSED = Answer(503, {}, excerpt="busy")
-BROKEN = Answer(200, {}, Reply(text=["a"], finish_reason="stop"), fault="an event is not JSON")
+BROKEN = Answer(200, {}, Reply(text=["a"], finish_reason="stop"), streamed=True, fault="an event is not JSON")
+DOCUMENT = Answer(200, {}, Reply(text=["a"], finish_reason="stop", ended=True))
 
 COMPLETE, CLOSED, RESET = WireEnd.COMPLETE, WireEnd.CLOSED, WireEnd.RESET
 
@@ -76,7 +77,16 @@ BOMB = Answer(200, {}, Reply(text=["a"]), fault="longer than 5 bytes", breach="t
         (WireEnd.TIMEOUT_CONNECT, NOTHING, "timeout-connect"),
         (WireEnd.TIMEOUT_FIRST_TOKEN, NOTHING, "timeout-first-token"),
         (WireEnd.TIMEOUT_IDLE, PARTIAL, "timeout-idle"),
-        (WireEnd.TIMEOUT_IDLE, STOPPED, "timeout-idle"),
+        (WireEnd.TIMEOUT_IDLE, STOPPED, "ok"),
+        (WireEnd.TIMEOUT_TOTAL, LENGTH, "ok-length"),
+        (WireEnd.CANCELLED, CALLS, "ok-tool-calls"),
+        (WireEnd.CUT, STOPPED, "ok"),
+        (WireEnd.CUT, MARKED, "ok"),
+        (WireEnd.TIMEOUT_FIRST_TOKEN, STOPPED, "ok"),
+        (WireEnd.TIMEOUT_IDLE, EMPTY_STOPPED, "timeout-idle"),
+        (WireEnd.TIMEOUT_IDLE, BROKEN, "timeout-idle"),
+        (WireEnd.TIMEOUT_IDLE, DOCUMENT, "timeout-idle"),
+        (WireEnd.TOO_LARGE, STOPPED, "too-large"),
         (WireEnd.TIMEOUT_TOTAL, PARTIAL, "timeout-total"),
         (WireEnd.CANCELLED, PARTIAL, "cancelled"),
         (WireEnd.CUT, PARTIAL, "cut"),

@@ -102,6 +102,8 @@ _ENDED_BY_US = {
     WireEnd.CANCELLED: CANCELLED,
     WireEnd.CUT: CUT,
 }
+_WAITED = frozenset(_ENDED_BY_US) - {WireEnd.TOO_LARGE}
+"""Ends that we made because something did not come."""
 _OF_STATUS = {
     400: HTTP_INVALID,
     401: HTTP_AUTH,
@@ -121,8 +123,8 @@ def decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str | None]:
     """The outcome of one flight and its fault: one sentence, None for a success.
 
     `end` and `words` are what the worker saw, `answer` what the bytes mean. What the server said itself goes
-    before what the wire did, and a whole answer is a success even when the connection breaks after it. An answer
-    that we ended ourselves is never one, since what it lacked is not known.
+    before what the wire did, and a whole answer is a success even when the connection breaks after it. A stream that
+    had said why it ends, with its output, is whole as well when we ended it in the wait for its end mark.
     """
     name, fault = _decide(end, words, answer)
     return name, None if name in SUCCESSES else sentence(fault) or OUTCOMES[name]
@@ -136,7 +138,7 @@ def _decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
         return IN_BAND_ERROR, reply.error
     if answer.status and not 200 <= answer.status < 300:
         return _refused(words, answer)
-    if end in _ENDED_BY_US:
+    if end in _ENDED_BY_US and not (end in _WAITED and _is_over(answer)):
         return _ENDED_BY_US[end], words
     if answer.fault:
         return answer.breach, answer.fault
@@ -149,6 +151,13 @@ def _decide(end: WireEnd, words: str, answer: Answer) -> tuple[str, str]:
     if end == WireEnd.CLOSED:
         return RESET, words or _closed(answer)
     return _unfinished(words, answer)
+
+
+def _is_over(answer: Answer) -> bool:
+    """Whether a stream has brought all that it was to bring; at most its end mark is missing."""
+    reply = answer.reply
+    told = reply is not None and reply.brought and bool(reply.ended or reply.finish_reason)
+    return told and answer.streamed and answer.fault is None
 
 
 def _refused(words: str, answer: Answer) -> tuple[str, str]:
