@@ -27,9 +27,14 @@ def test_pauses_count_as_nothing_in_flight(tables, answer, result):
     assert (levels.min, levels.mean) == (0.0, 0.5)
 
 
-def test_a_cut_request_is_in_flight_until_the_window_ends(tables, answer, result):
-    cut = answer(5, sent=0, done=500, outcome="cut")
-    levels = summarise(result("concurrency", tables(cut, answer(100, sent=50))).values)
+@pytest.mark.parametrize("outcome", ["cut", "timeout-first-token", "too-large"])
+def test_what_the_client_ended_is_in_flight_until_then_or_the_end_of_the_window(
+    outcome, tables, answer, result
+):
+    ended = answer(5, sent=0, done=500, outcome=outcome)
+    levels = summarise(result("concurrency", tables(ended, answer(100, sent=50))).values)
+    assert levels.mean == pytest.approx(1.5)
+    levels = summarise(result("concurrency", tables(ended, answer(1000, sent=0))).values)
     assert levels.mean == pytest.approx(1.5)
 
 

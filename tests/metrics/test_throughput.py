@@ -44,9 +44,17 @@ def test_a_window_without_length_has_no_rate(tables, answer, reason):
     assert "no time passed" in reason("request_throughput", tables(answer(0, sent=0)))
 
 
-def test_cutting_a_request_off_is_no_event_of_the_server(tables, answer, mean):
-    run = tables(answer(400, 500, sent=0), answer(900, 1000, sent=0, done=5000, outcome="cut"))
+@pytest.mark.parametrize(
+    "outcome",
+    ["cut", "cancelled", "timeout-connect", "timeout-first-token", "timeout-idle", "timeout-total", "too-large",
+     "client-fault"],
+)  # fmt: skip
+def test_what_the_client_ended_is_no_event_of_the_server(outcome, tables, answer, mean):
+    run = tables(answer(400, 500, sent=0), answer(900, 1000, sent=0, done=300_000, outcome=outcome))
     assert mean("request_throughput", run) == 1.0
+    run = tables(answer(400, 500, sent=0), answer(sent=0, done=300_000, outcome=outcome))
+    assert mean("request_throughput", run) == 2.0
+    assert mean("benchmark_duration", run) == 0.5
 
 
 def test_under_load_tokens_count_by_their_own_moment_whatever_became_of_the_request(

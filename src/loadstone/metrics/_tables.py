@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
 from loadstone.metrics import _streams
-from loadstone.read.outcome import CENSORED, NOT_SENT, SUCCESSES
+from loadstone.read.outcome import (
+    CENSORED,
+    CLIENT_FAULT,
+    NOT_SENT,
+    SUCCESSES,
+    TIMEOUT_CONNECT,
+    TIMEOUT_FIRST_TOKEN,
+    TIMEOUT_IDLE,
+    TIMEOUT_TOTAL,
+    TOO_LARGE,
+)
 from loadstone.read.schema import REQUESTS
 
 MEASURED = "measured"
@@ -29,6 +39,11 @@ SCALARS = tuple(
     if not isinstance(kind, pl.List) and name not in ("request_id", "phase", "fault")
 )
 """The columns held in memory."""
+
+OUT_OF_TIME = frozenset({TIMEOUT_FIRST_TOKEN, TIMEOUT_IDLE, TIMEOUT_TOTAL})
+"""Under way when a time limit of ours ended them."""
+ENDED_BY_CLIENT = CENSORED | OUT_OF_TIME | {TIMEOUT_CONNECT, TOO_LARGE, CLIENT_FAULT}
+"""Outcomes whose end is a moment of the client's choosing and no event of the server's."""
 
 _READ_TOKENS = 1 << 17
 """Tokens read together, about one row group of the file; one token is 20 bytes in the list columns."""
@@ -121,7 +136,8 @@ class Tables:
     def window_ns(self) -> tuple[int, int] | None:
         """From the first send to the last event of the measured phase; None when nothing was sent.
 
-        The moment at which the client cut a request off is none of the server's events and does not count.
+        The moment at which the client ended a request, at a limit or with the run, is none of the server's events and
+        does not count; what had come of the answer by then does.
         """
         ended = self.requests.select("sent_ns", "first_ns", "last_ns", self._ended().alias("done_ns"))
         sent = ended["sent_ns"].min()
@@ -130,7 +146,7 @@ class Tables:
         return sent, max(end for column in ended if isinstance(end := column.max(), int))
 
     def _ended(self) -> pl.Expr:
-        return pl.when(~pl.col("outcome").is_in(list(CENSORED))).then(pl.col("done_ns"))
+        return pl.when(~pl.col("outcome").is_in(list(ENDED_BY_CLIENT))).then(pl.col("done_ns"))
 
     @property
     def window_s(self) -> float:
