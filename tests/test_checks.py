@@ -337,6 +337,22 @@ def test_what_we_ended_is_no_failure(check, steady, answer):
     assert check("succeeded", *ours).finding == "the run was stopped before any answer had ended."
 
 
+def test_where_nothing_ended_the_share_of_failures_is_not_known(check, answer):
+    found = check("failures", answer(5, done=9, outcome="cut"))
+    assert (found.verdict, found.value) == ("VALID", None)
+    assert found.finding == (
+        "which share of the requests failed is not known: every request is left out: 1 request still under way when the"
+        " run ended."
+    )
+
+
+def test_what_the_client_lost_is_no_word_of_the_server(check, steady, answer):
+    lost = [answer(outcome="client-fault")] * 5
+    assert check("failures", *steady(95), *lost).value == 0.0
+    assert check("succeeded", *lost).advice == "See the faults and loadstone.log."
+    assert check("succeeded", *lost, answer(5, outcome="reset")).advice == "See the faults for the server's words."
+
+
 def test_a_run_of_nothing_but_failures_is_judged_once(evidence, answer):
     run = evidence(*(answer(5, outcome="reset") for _ in range(40)))
     assert [one.name for one in certify(run).checks if one.verdict == "INVALID"] == ["succeeded"]

@@ -271,6 +271,12 @@ def test_unfinished_and_unsent_requests_are_no_failures_of_the_server(valid: Rep
     ) in shown
 
 
+def test_what_the_client_lost_is_not_called_failed(valid: Report) -> None:
+    outcomes = Outcomes(planned=200, counts={"ok": 195, "client-fault": 5})
+    shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
+    assert "200 requests: 195 ok, 5 lost by the client · " in shown
+
+
 def test_a_limit_is_told_when_it_ended_a_request(valid: Report) -> None:
     run = msgspec.structs.replace(
         valid.run,

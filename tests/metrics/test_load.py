@@ -67,6 +67,17 @@ def test_without_failures_the_error_rate_is_known_to_be_zero(tables, answer, mea
     assert "still under way" in reason("error_rate", tables(answer(5, outcome="cut")))
 
 
+def test_what_the_client_lost_is_no_error_of_the_server(tables, answer, result, reason):
+    lost = [answer(outcome="client-fault") for _ in range(5)]
+    found = result("error_rate", tables(*(answer(5) for _ in range(95)), *lost))
+    assert (found.value, found.note) == (0.0, "5 requests lost by the client left out.")
+    assert reason("error_rate", tables(*lost)) == "every request is left out: 5 requests lost by the client."
+
+
+def test_what_a_time_limit_ended_is_an_error_of_the_server(tables, answer, mean):
+    assert mean("error_rate", tables(answer(5), answer(done=900, outcome="timeout-first-token"))) == 50.0
+
+
 def test_counts_and_duration(tables, answer, mean, reason):
     run = tables(answer(500, sent=100), answer(2100, sent=200, outcome="reset"))
     assert mean("request_count", run) == 1.0

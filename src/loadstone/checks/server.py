@@ -36,7 +36,10 @@ def succeeded(evidence: Evidence) -> Check:
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
     stopped = bool((evidence.tables.censored | ~evidence.tables.attempted).all())
-    advice = "See the faults for the server's words." if sent and not stopped else ""
+    failed = bool(evidence.tables.failed.any())
+    advice = "See the faults for the server's words." if failed else "See the faults and loadstone.log."
+    if not sent or stopped:
+        advice = ""
     if sent and stopped:
         finding = "the run was stopped before any answer had ended."
     return answer("succeeded", "INVALID", 0, "requests", finding, advice)
@@ -87,7 +90,10 @@ def sample_size(evidence: Evidence) -> Check:
 def failures(evidence: Evidence) -> Check:
     """Latencies are those of the survivors; where many failed, they may look better than the server is."""
     share = evidence.metrics["error_rate"].mean
-    if share is None or share < ERRORS_PERCENT:
+    if share is None:
+        why = evidence.metrics["error_rate"].reason
+        return answer("failures", "VALID", None, "%", f"which share of the requests failed is not known: {why}")
+    if share < ERRORS_PERCENT:
         return answer("failures", "VALID", share, "%", "fewer than 1 % of the requests failed.")
     if not evidence.tables.succeeded.any():
         return answer("failures", "VALID", share, "%", "every request failed, which `succeeded` judges.")

@@ -16,6 +16,7 @@ from loadstone.export._tables import THIN, distributions, label, rates, rates_sh
 from loadstone.figures import counted, figures
 from loadstone.read.outcome import (
     CENSORED,
+    CLIENT_FAULT,
     NOT_SENT,
     SUCCESSES,
     TIMEOUT_CONNECT,
@@ -144,17 +145,18 @@ def _joined(*parts: str | None) -> str:
 
 
 def _counts(report: Report) -> str:
-    """How many were planned, were ok, failed, were ended by us, which is no failure of the server, or never sent."""
+    """How many were planned, were ok and failed; and no failures of the server: ended with the run, lost, never sent."""
     counts = report.outcomes.counts
     good = sum(counts.get(name, 0) for name in SUCCESSES)
     cut = sum(counts.get(name, 0) for name in CENSORED)
-    unsent = counts.get(NOT_SENT, 0)
-    failed = sum(counts.values()) - good - cut - unsent
+    lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
+    failed = sum(counts.values()) - good - cut - lost - unsent
     planned = counted(report.outcomes.planned, "request")
     parts = [
         f"{good:,} ok",
         f"{failed:,} failed" if failed else "",
         f"{cut:,} unfinished" if cut else "",
+        f"{lost:,} lost by the client" if lost else "",
         f"{unsent:,} never sent" if unsent else "",
     ]
     return f"{planned}: {', '.join(filter(None, parts))}"

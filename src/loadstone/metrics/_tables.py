@@ -21,6 +21,7 @@ from loadstone.metrics import _streams
 from loadstone.read.outcome import (
     CENSORED,
     CLIENT_FAULT,
+    FAILURES,
     NOT_SENT,
     SUCCESSES,
     TIMEOUT_CONNECT,
@@ -111,6 +112,11 @@ class Tables:
     def succeeded(self) -> NDArray[np.bool_]:
         """For every request, whether its answer is whole."""
         return self.requests["outcome"].is_in(list(SUCCESSES)).to_numpy()
+
+    @cached_property
+    def failed(self) -> NDArray[np.bool_]:
+        """For every request, whether the server failed it; what we ended, lost or never sent is no failure of its."""
+        return self.requests["outcome"].is_in(list(FAILURES)).to_numpy()
 
     @cached_property
     def attempted(self) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ import polars as pl
 
 from loadstone.figures import counted
 from loadstone.metrics import Missing, Number, Result, Samples, Tables, metric
+from loadstone.read.outcome import CLIENT_FAULT
 from loadstone.stats import weighted
 
 ORDER = 50
@@ -20,20 +21,28 @@ def request_count(tables: Tables) -> Result:
 
 @metric("error_rate", unit="%", better="lower", needs=("attempt",))
 def error_rate(tables: Tables) -> Result:
-    """Share of requests that ended badly: those that failed / (failed + succeeded).
+    """Share of requests that ended badly, through the server: those that failed / (failed + succeeded).
 
-    A request that we ended while it was under way (`cut`, `cancelled`) is our doing and neither; the note counts
-    them. Requests that were never sent are no errors of the server; the outcomes list them.
+    A request that we ended while it was under way (`cut`, `cancelled`) and one that the client itself lost
+    (`client-fault`) say nothing of the server and are neither; the note counts them. One that a time limit ended is a
+    failure. Requests that were never sent are no errors of the server; the outcomes list them.
     """
+    left_out = _left_out(tables)
+    failed, good = int(tables.failed.sum()), int(tables.succeeded.sum())
+    if not failed + good:
+        return Missing(f"every request is left out: {left_out}.")
+    return Number(100 * failed / (failed + good), f"{left_out} left out." if left_out else None)
+
+
+def _left_out(tables: Tables) -> str:
+    """The requests that were neither answered nor failed by the server, in words; empty when there were none."""
     censored = int(tables.censored.sum())
-    ended = int(tables.attempted.sum()) - censored
-    if not ended:
-        return Missing("every request was still under way when the run ended.")
-    failed = ended - int(tables.succeeded.sum())
-    note = (
-        f"{counted(censored, 'request')} still under way when the run ended left out." if censored else None
-    )
-    return Number(100 * failed / ended, note)
+    lost = int((tables.requests["outcome"] == CLIENT_FAULT).sum())
+    parts = [
+        f"{counted(censored, 'request')} still under way when the run ended" if censored else "",
+        f"{counted(lost, 'request')} lost by the client" if lost else "",
+    ]
+    return " and ".join(filter(None, parts))
 
 
 @metric("benchmark_duration", unit="s", better="neither", needs=("attempt", "window"))

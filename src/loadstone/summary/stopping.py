@@ -8,7 +8,7 @@ import polars as pl
 from loadstone.config import Config
 from loadstone.metrics import Tables
 from loadstone.plan.schedule import DEFAULT_GRACE_S
-from loadstone.read.outcome import CENSORED, NOT_SENT, SUCCESSES
+from loadstone.read.outcome import FAILURES, SUCCESSES
 from loadstone.report import Failing
 
 DEFAULT_FAILED_SHARE = 0.5
@@ -24,7 +24,7 @@ def failing(tables: Tables) -> Failing | None:
     if tables.run.stopped_by != "failures" or tables.phase is None:
         return None
     ended = _ended(tables, tables.phase.stop_ns)
-    failed = (~ended["outcome"].is_in(list(SUCCESSES))).to_numpy()
+    failed = ended["outcome"].is_in(list(FAILURES)).to_numpy()
     sums = np.concatenate(([0.0], np.cumsum(failed - _allowed(tables.config))))[:-1]
     begin = int(np.argmin(sums)) if len(sums) else 0
     if not failed[begin:].any():
@@ -47,9 +47,9 @@ def _allowed(config: Config) -> float:
 
 
 def _ended(tables: Tables, stop_ns: int) -> pl.DataFrame:
-    """The requests that ended by themselves until the stop (if none did, until the end), in that order."""
-    ours = pl.col("outcome").is_in([*CENSORED, NOT_SENT])
-    ended = tables.requests.filter(~ours, pl.col("done_ns").is_not_null()).select("outcome", "done_ns")
+    """The requests that the server answered or failed until the stop (if none, until the end), in that order."""
+    judged = pl.col("outcome").is_in([*SUCCESSES, *FAILURES])
+    ended = tables.requests.filter(judged, pl.col("done_ns").is_not_null()).select("outcome", "done_ns")
     before = ended.filter(pl.col("done_ns") <= stop_ns)
     return (ended if before.is_empty() else before).sort("done_ns", maintain_order=True)
 
