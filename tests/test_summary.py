@@ -188,6 +188,18 @@ def test_exit_codes_go_by_what_stopped_the_load(report, answer):
     assert exit_code(report(answer(5, outcome="reset"))) == Exit.FAILED  # though its certificate is INVALID
 
 
+@pytest.fixture
+def config(run_log):
+    """The config of a run that was to be given up at this share of failures."""
+
+    def make(share):
+        tree = run_log().config
+        tree["load"]["failed_request_threshold"] = share
+        return tree
+
+    return make
+
+
 STOPPED = {"stopped_by": "failures", "stopped_why": "60 of the last 100 requests failed", "end": "aborted"}
 
 
@@ -196,47 +208,60 @@ def ended(answer, good, *, at_ms):
     return answer(at_ms, sent=0, outcome="ok" if good else "reset")
 
 
-def test_a_run_given_up_says_since_when_and_how_it_failed(report, answer):
+def test_a_run_given_up_says_since_when_and_how_it_failed(report, answer, config):
     rows = [ended(answer, i % 10 > 0, at_ms=10 * i) for i in range(1, 50)]
     rows += [ended(answer, False, at_ms=500 + i) for i in range(30)]
     rows += [ended(answer, False, at_ms=2000), answer(600, outcome="cancelled")]
     rows[-10].update(outcome="timeout-idle")
-    found = report(*rows, **STOPPED).run
+    found = report(*rows, config=config(0.5), **STOPPED).run
     assert (found.stopped_by, found.stopped_why) == ("failures", STOPPED["stopped_why"])
     assert found.failing == Failing(since_s=0.5, outcome="reset", failed=30, ended=30)
 
 
-def test_a_success_among_failures_does_not_begin_them_anew(report, answer):
+def test_a_success_among_failures_does_not_begin_them_anew(report, answer, config):
     good = [True] * 20 + [False, False, False, True] * 10
     rows = [ended(answer, ok, at_ms=1 + i) for i, ok in enumerate(good)]
-    assert report(*rows, **STOPPED).run.failing == Failing(
+    assert report(*rows, config=config(0.5), **STOPPED).run.failing == Failing(
         since_s=0.021, outcome="reset", failed=30, ended=40
     )
 
 
-def test_failures_are_held_against_the_share_that_was_allowed(report, answer, run_log):
+def test_what_the_client_lost_did_not_begin_the_failures(report, answer, config):
+    rows = [ended(answer, True, at_ms=1 + i) for i in range(20)]
+    rows += [answer(30 + i, sent=0, outcome="client-fault") for i in range(10)]
+    rows += [ended(answer, False, at_ms=100 + i) for i in range(30)]
+    assert report(*rows, config=config(0.5), **STOPPED).run.failing == Failing(
+        since_s=0.1, outcome="reset", failed=30, ended=30
+    )
+
+
+def test_failures_are_held_against_the_share_that_was_allowed(report, answer, config):
     good = [True] * 50 + [False, True, True, True] * 10
     rows = [ended(answer, ok, at_ms=1 + i) for i, ok in enumerate(good)]
-    config = run_log().config
-    config["load"]["failed_request_threshold"] = 0.1
-    assert report(*rows, config=config, **STOPPED).run.failing.since_s == 0.051
-    assert report(*rows, config=config, **STOPPED).run.limits["load.failed_request_threshold"] == 0.1
+    found = report(*rows, config=config(0.1), **STOPPED).run
+    assert (found.failing.since_s, found.limits["load.failed_request_threshold"]) == (0.051, 0.1)
 
 
-def test_a_run_that_was_not_given_up_has_no_such_moment(report, answer):
+def test_where_the_share_is_not_known_no_moment_is_made_up(report, answer, config):
+    found = report(*(answer(5, outcome="reset") for _ in range(30)), config=config(None), **STOPPED).run
+    assert (found.failing, found.limits["load.failed_request_threshold"]) == (None, None)
+
+
+def test_a_run_that_was_not_given_up_has_no_such_moment(report, answer, config):
     rows = [answer(5, outcome="reset")] * 3
-    assert report(*rows).run.failing is None
-    assert report(*rows, stopped_by="user", stopped_why="interrupted").run.failing is None
+    assert report(*rows, config=config(0.5)).run.failing is None
+    interrupted = report(*rows, config=config(0.5), stopped_by="user", stopped_why="interrupted")
+    assert interrupted.run.failing is None
 
 
-def test_limits_are_told_as_they_applied(report, answer):
-    assert report(answer(5)).run.limits == {
+def test_limits_are_told_as_they_applied(report, answer, config):
+    assert report(answer(5), config=config(1.0)).run.limits == {
         "endpoint.connect_timeout_s": 10.0,
         "endpoint.first_token_timeout_s": 600.0,
         "endpoint.idle_timeout_s": 300.0,
         "endpoint.timeout_s": 1800.0,
         "endpoint.max_response_bytes": 67_108_864,
-        "load.failed_request_threshold": 0.5,
+        "load.failed_request_threshold": 1.0,
         "load.grace_s": 30.0,
     }
 

@@ -132,7 +132,7 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     notices: tuple[str, ...]
     """What a reader has to know to read the numbers right: reuse of prompts, estimated counts, ..."""
     limits: dict[str, float | None] = {}
-    """Limits as they applied, by their key in the configuration; null: there was none."""
+    """Limits as they applied, by their key in the configuration; null: not known."""
     files: dict[str, str]
     """Output files by role, relative to the run folder."""
 

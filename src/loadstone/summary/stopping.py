@@ -11,21 +11,21 @@ from loadstone.plan.schedule import DEFAULT_GRACE_S
 from loadstone.read.outcome import FAILURES, SUCCESSES
 from loadstone.report import Failing
 
-DEFAULT_FAILED_SHARE = 0.5
-
 
 def failing(tables: Tables) -> Failing | None:
-    """The stretch of failures at whose end the load was stopped; None unless it was for them.
+    """The stretch of failures at whose end the load was stopped; None unless it was for them, and the share of failures
+    that was allowed is known (an older run does not tell).
 
     Of all stretches of ended requests up to the stop it is the one in which the failures exceed the share allowed by
     most: one success among many failures does not interrupt it, nor does one failure among many successes begin it (a
     change point estimated by cumulative sums, after Page, 1954). If all failed from some moment on, it begins there.
     """
-    if tables.run.stopped_by != "failures" or tables.phase is None:
+    allowed = tables.config.load.failed_request_threshold
+    if tables.run.stopped_by != "failures" or tables.phase is None or allowed is None:
         return None
     ended = _ended(tables, tables.phase.stop_ns)
     failed = ended["outcome"].is_in(list(FAILURES)).to_numpy()
-    sums = np.concatenate(([0.0], np.cumsum(failed - _allowed(tables.config))))[:-1]
+    sums = np.concatenate(([0.0], np.cumsum(failed - allowed)))[:-1]
     begin = int(np.argmin(sums)) if len(sums) else 0
     if not failed[begin:].any():
         return None
@@ -40,12 +40,6 @@ def failing(tables: Tables) -> Failing | None:
     )
 
 
-def _allowed(config: Config) -> float:
-    """The share of failures beyond which a run is given up."""
-    share = config.load.failed_request_threshold
-    return DEFAULT_FAILED_SHARE if share is None else share
-
-
 def _ended(tables: Tables, stop_ns: int) -> pl.DataFrame:
     """The requests that the server answered or failed until the stop (if none, until the end), in that order."""
     judged = pl.col("outcome").is_in([*SUCCESSES, *FAILURES])
@@ -55,7 +49,11 @@ def _ended(tables: Tables, stop_ns: int) -> pl.DataFrame:
 
 
 def limits(config: Config) -> dict[str, float | None]:
-    """The limits of a run by their keys in the configuration, defaults filled in; null: there is none."""
+    """The limits of a run by their keys in the configuration, defaults filled in.
+
+    The share of failures at which a run is given up was settled before it began (1: never); null: an older run does
+    not tell.
+    """
     endpoint, load = config.endpoint, config.load
     return {
         "endpoint.connect_timeout_s": endpoint.connect_timeout_s,
@@ -63,6 +61,6 @@ def limits(config: Config) -> dict[str, float | None]:
         "endpoint.idle_timeout_s": endpoint.idle_timeout_s,
         "endpoint.timeout_s": endpoint.timeout_s,
         "endpoint.max_response_bytes": endpoint.max_response_bytes,
-        "load.failed_request_threshold": _allowed(config),
+        "load.failed_request_threshold": load.failed_request_threshold,
         "load.grace_s": DEFAULT_GRACE_S if load.grace_s is None else load.grace_s,
     }
