@@ -11,7 +11,7 @@ import pytest
 from loadstone.account import NO_CLOCK, NOT_BEGUN, Setting, account, begun
 from loadstone.config import Config, EndpointConfig
 from loadstone.endpoints import Ask
-from loadstone.folder import PLAN, DeathLog, PhaseLog, PreflightLog, WorkerLog
+from loadstone.folder import PLAN, DeathLog, PhaseLog, PreflightLog
 from loadstone.load.conduct import Stop
 from loadstone.plan.store import Draft, Writer
 from loadstone.preflight import Preflight, Reached
@@ -85,18 +85,6 @@ def test_deaths_are_kept(told):
 
 def test_a_run_that_ended_in_its_warm_up_says_so(told):
     assert told(phases=[phase("warmup")]).notices == ["The run ended in its warm-up; nothing was measured."]
-
-
-def test_connects_that_had_to_wait_are_told_with_what_to_do(told):
-    workers = [
-        WorkerLog(
-            worker=n, cpu_ns=1, wall_ns=1, flights=1, reads=1, waits=3 + n, waited_ns=(1 + n) * 1_500_000_000
-        )
-        for n in range(2)
-    ]
-    [notice] = told(workers=workers).notices
-    assert notice.startswith("7 connects had to wait for a descriptor or port of this machine, in all for 3")
-    assert "Raise ulimit -n" in notice
 
 
 def test_what_the_machine_is_short_of_and_what_the_preflight_found(setting):

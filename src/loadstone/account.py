@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from loadstone import __version__, environment, folder
 from loadstone.config import Config, masked
-from loadstone.figures import brief, counted
 from loadstone.folder import ClockLog, DatasetLog, DeathLog, PreflightLog, RunLog
 from loadstone.load.conduct import Conducted
 from loadstone.plan.schedule import Phase
@@ -106,14 +105,6 @@ def _notices(setting: Setting, found: Preflight, conducted: Conducted, surveyed:
         yield "The run ended in its warm-up; nothing was measured."
     yield from found.notices
     yield from setting.shortages
-    waits = sum(worker.waits for worker in conducted.workers)
-    if waits:
-        waited_s = max(worker.waited_ns for worker in conducted.workers) / 1e9
-        yield (
-            f"{counted(waits, 'connect')} had to wait for a descriptor or port of this machine, in all for"
-            f" {brief(waited_s)} s; the load was lower than asked. Raise ulimit -n, widen"
-            " net.ipv4.ip_local_port_range, or lower --concurrency or --request-rate."
-        )
     if setting.tokenizer.flaw:
         yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
     if setting.config.input.isl_includes_template and template_tokens(found.log) is None:
