@@ -245,7 +245,8 @@ def test_the_server_plays_the_steps_of_a_fault_to_the_byte(seen: dict[str, Seen]
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
 def test_a_fault_says_what_it_does_and_how_a_right_client_calls_it(fault: Fault) -> None:
-    assert fault.outcome in OUTCOMES
+    assert {fault.outcome_of(streamed=True), fault.outcome_of(streamed=False)} <= OUTCOMES.keys()
+    assert fault.unstreamed is None or not fault.needs
     assert fault.does.endswith(".")
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fault.name)
     assert fault.needs in ("", "stream", "chat")

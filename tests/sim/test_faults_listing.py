@@ -6,7 +6,7 @@ import pytest
 
 from loadstone.__main__ import main
 from loadstone.sim.faults import FAMILIES, FAULTS
-from loadstone.sim.faults.listing import markdown
+from loadstone.sim.faults.listing import markdown, text
 
 
 def test_the_command_lists_every_fault_in_a_line_by_family(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +29,14 @@ def test_the_page_has_every_fault_with_its_outcome() -> None:
         fault.name: fault.outcome for fault in FAULTS.values()
     }
     assert all(len(row) == 4 for row in rows)
+
+
+def test_both_name_the_outcome_without_a_stream_where_it_is_another() -> None:
+    for listed in (text(), markdown()):
+        told = [line for line in listed.splitlines() if "Without a stream: `" in line]
+        assert [line.split("`")[-2] for line in told] == ["timeout-total", "timeout-idle", "timeout-total"]
+        names = ("never-replies", "head-stalls", "drip-head")
+        assert all(name in line for name, line in zip(names, told, strict=True))
 
 
 @pytest.mark.parametrize("words", [["--fault", "crfl"], ["--fault", "eof:0.9", "--fault", "cr:0.2"]])

@@ -221,13 +221,13 @@ _then(
 )
 
 
-@FAMILY.fault("timeout-first-token")
+@FAMILY.fault("timeout-first-token", unstreamed="timeout-total")
 def never_replies(script: Script) -> Steps:
     """Reads the request and never sends a byte."""
     yield Hold()
 
 
-@FAMILY.fault("timeout-first-token")
+@FAMILY.fault("timeout-first-token", unstreamed="timeout-idle")
 def head_stalls(script: Script) -> Steps:
     """Sends the beginning of the head, and nothing more."""
     yield Wait(FIRST_NS)
@@ -250,7 +250,7 @@ def role_only(script: Script) -> Steps:
     yield Hold()
 
 
-@FAMILY.fault("timeout-first-token")
+@FAMILY.fault("timeout-first-token", unstreamed="timeout-total")
 def drip_head(script: Script) -> Steps:
     """Sends the head one byte a second, and header fields without end."""
     for at in range(len(script.head()) - 2):

@@ -35,6 +35,12 @@ class Fault(NamedTuple):
     whole_server: bool
     """It hits everybody, after a number of requests; the others hit one request each."""
     play: Play
+    unstreamed: str | None = None
+    """The outcome of a request for no stream, where it is another one."""
+
+    def outcome_of(self, streamed: bool) -> str:
+        """What a right client calls the end of a request that asked for a stream, or for none."""
+        return self.outcome if streamed or self.unstreamed is None else self.unstreamed
 
     def applies(self, script: Script) -> bool:
         """Whether the request asks for what the fault needs."""
@@ -48,13 +54,20 @@ class Family:
         self.title = title
         self.faults: list[Fault] = []
 
-    def fault(self, outcome: str, *, needs: Needs = "", whole_server: bool = False) -> Callable[[Play], Play]:
+    def fault(
+        self,
+        outcome: str,
+        *,
+        unstreamed: str | None = None,
+        needs: Needs = "",
+        whole_server: bool = False,
+    ) -> Callable[[Play], Play]:
         """Declares the function below it as a fault."""
 
         def declare(play: Play) -> Play:
             name = play.__name__.rstrip("_").replace("_", "-")
             does = (play.__doc__ or "").partition("\n")[0]
-            self.faults.append(Fault(name, does, outcome, needs, whole_server, play))
+            self.faults.append(Fault(name, does, outcome, needs, whole_server, play, unstreamed))
             return play
 
         return declare

@@ -16,7 +16,8 @@ This page is made from the code (`make docs`); `loadstone simulate --faults` pri
 
 Where nothing else is said, the answer has 5 tokens (fewer when fewer are asked for), the first 70 ms after the request and the
 others 20 ms apart, is complete and ends with `stop`. *Outcome* is what a right client calls the end of a streamed request, by
-the names of [outputs.md](outputs.md). *Hits* is the kind of request that gets the fault; any other is answered well.
+the names of [outputs.md](outputs.md); that of one without a stream is the same unless another is named. *Hits* is the kind of
+request that gets the fault; any other is answered well.
 """
 
 
@@ -49,4 +50,5 @@ def _chapters() -> Iterator[str]:
 
 def _cells(fault: Fault) -> tuple[str, str, str, str]:
     """Name, outcome, what must be asked for, what the server does."""
-    return fault.name, fault.outcome, _NEEDS[fault.needs], fault.does
+    other = f" Without a stream: `{fault.unstreamed}`." if fault.unstreamed else ""
+    return fault.name, fault.outcome, _NEEDS[fault.needs], fault.does + other
