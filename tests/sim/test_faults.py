@@ -277,6 +277,16 @@ def after_three(piece: bytes) -> Callable[[Seen], bool]:
     )
 
 
+def bad_size(size: bytes) -> Callable[[Seen], bool]:
+    """Three tokens, then a chunk of this size that holds a fourth, and the close."""
+    return lambda seen: (
+        seen.words == seen.row.tokens == 3
+        and seen.raw.count(b'\r\n%b\r\ndata: {"id":' % size) == 1
+        and seen.raw.endswith(b"\r\n0\r\n\r\n")
+        and seen.end == "closed"
+    )
+
+
 def three(end: str) -> Callable[[Seen], bool]:
     """Three tokens, neither finish nor end mark, and this end."""
     return lambda seen: (
@@ -386,7 +396,7 @@ SHOWS: dict[str, Callable[[Seen], bool]] = {
     "html": both(status(200, holds=b"<!DOCTYPE html>"), field(b"Content-Type: text/html")),
     "empty": lambda seen: seen.raw.startswith(b"HTTP/1.1 200 ") and seen.body == b"",
     "done-only": lambda seen: seen.body == b"data: [DONE]\n\n",
-    "json-for-stream": lambda seen: seen.events == [] or "message" in json.loads(seen.body)["choices"][0],
+    "json-for-stream": lambda seen: len(json.loads(seen.body)["choices"][0]["message"]["content"].split()) == 5,
     "stream-for-json": good,
     "done-missing": lambda seen: (seen.words, seen.finishes) == (5, ["stop"]) and b"DONE" not in seen.raw,
     "done-then-open": lambda seen: seen.good and not seen.raw.endswith(b"0\r\n\r\n") and seen.end == "open",
@@ -444,8 +454,8 @@ SHOWS: dict[str, Callable[[Seen], bool]] = {
     "length-absurd": field(b"Content-Length: " + b"9" * 30),
     "length-twice": both(field(b"Content-Length: 2"), field(b"Content-Length: 3")),
     "length-and-chunks": both(field(b"Content-Length: 2"), field(b"Transfer-Encoding: chunked")),
-    "chunk-overflow": after_three(b""),
-    "chunk-size-bad": after_three(b""),
+    "chunk-overflow": bad_size(b"f" * 18),
+    "chunk-size-bad": bad_size(b"-x"),
     "endless-head": lambda seen: len(seen.raw) > MOST_BYTES / 2 and b"\r\n\r\n" not in seen.raw,
     "endless-body": lambda seen: len(seen.body) > MOST_BYTES / 2 and b"\n" not in seen.body,
     "endless-event": lambda seen: len(seen.body) > MOST_BYTES / 2 and b"\n" not in seen.body,
