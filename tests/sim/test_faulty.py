@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from loadstone.errors import UsageError
+from loadstone.sim.faults import FAULTS, Fault, Script
+from loadstone.sim.faults.steps import Send, Steps
 from loadstone.sim.faulty import FaultyServer
 from loadstone.sim.options import SimOptions
 from loadstone.sim.truth import TruthRow, read_truth
@@ -260,6 +262,24 @@ def test_an_endless_answer_does_not_stop_the_others(start: Start) -> None:
         drain.start()
         assert ask(server.connect(), request_id="preflight-3")[0] == 200
         drain.join()
+
+
+def test_a_fault_of_nothing_but_sends_does_not_stop_the_others(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+
+    def sends(script: Script) -> Steps:
+        while not answered.is_set():
+            yield Send(b"")  # the kernel takes it whatever the client reads
+
+    monkeypatch.setitem(FAULTS, "sends", Fault("sends", "", "ok", "", False, sends))
+    server = start("sends")
+    with raw(server):
+        try:
+            assert ask(server.connect(), request_id="preflight-4")[0] == 200
+        finally:
+            answered.set()
 
 
 def test_pipelined_requests_get_their_faults_in_order(start: Start) -> None:

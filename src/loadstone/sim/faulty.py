@@ -64,8 +64,11 @@ class FaultyServer(Server):
 
     def _advance(self, now_ns: int) -> None:
         super()._advance(now_ns)
+        due = []
         while self._timers and self._timers[0][0] <= now_ns:
-            heapq.heappop(self._timers)[2]()
+            due.append(heapq.heappop(self._timers)[2])
+        for action in due:  # what they put off is for the next round, after the sockets
+            action()
 
     def _at(self, due_ns: int, action: Callable[[], None]) -> None:
         heapq.heappush(self._timers, (due_ns, next(self._order), action))
