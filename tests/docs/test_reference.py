@@ -15,10 +15,12 @@ from loadstone.read.outcome import OUTCOMES
 from loadstone.read.schema import REQUESTS
 from loadstone.registry import load, names
 from loadstone.report import SCHEMA_VERSION, MetricResult, Outcomes, Report, RunFacts
+from loadstone.sim.faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
 OUTPUTS = (ROOT / "docs/outputs.md").read_text()
 README = (ROOT / "README.md").read_text()
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -79,8 +81,15 @@ def test_every_field_of_a_branch_is_named(branch: str, kind: type) -> None:
     assert named >= {field.name for field in msgspec.structs.fields(kind)}
 
 
-def test_the_changelog_names_the_schema() -> None:
-    assert f"`report.json` (schema {SCHEMA_VERSION})" in (ROOT / "CHANGELOG.md").read_text()
+def test_the_changelog_names_the_schema_of_today_and_that_of_each_release() -> None:
+    unreleased, released = CHANGELOG.split("\n## [0.1.0]")
+    assert f"`report.json` (schema {SCHEMA_VERSION})" in unreleased
+    assert "`report.json` (schema 1.0)" in released
+
+
+@pytest.mark.parametrize("text", [README, CHANGELOG])
+def test_the_number_of_faults_is_that_of_the_list(text: str) -> None:
+    assert re.findall(r"\b(\d+) ways", text) == [str(len(FAULTS))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
