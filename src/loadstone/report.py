@@ -24,9 +24,9 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     one number (a rate, a share) has it in `mean` alone. `thin` lists the percentiles that
     too few samples support. When nothing could be computed every number is null and `reason` says why.
 
-    `with_censored` has the same percentiles with the requests that we ended before their time taken into account
-    (Kaplan-Meier), null where no such request could have had this metric. `censored` of them had not come to the
-    metric's end. A percentile that is null there is at least `with_censored_least`.
+    `with_censored` has the same percentiles with the requests taken into account that we ended before their time, with
+    the run or at a time limit (Kaplan-Meier); null where no such request could have had this metric. `censored` of
+    them had not come to the metric's end. A percentile that is null there is at least `with_censored_least`.
     """
 
     unit: str

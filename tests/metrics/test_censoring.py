@@ -1,4 +1,4 @@
-"""Requests that we ended: left out of the plain latencies, taken into account in the curves beside them."""
+"""Requests that we ended, with the run or at a time limit: left out of the plain latencies, taken into account in the curves beside them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,30 @@ def test_a_request_that_we_ended_lasted_at_least_so_long(measured, answer, cut):
     assert found.with_censored["p75"] == found.with_censored["p99"] == 300.0
 
 
-@pytest.mark.parametrize("outcome", ["cut", "cancelled"])
+OURS = ["cut", "cancelled", "timeout-first-token", "timeout-idle", "timeout-total"]
+
+
+@pytest.mark.parametrize("outcome", OURS)
 def test_a_percentile_that_nobody_saw_is_at_least_the_longest_time(outcome, measured, answer, cut):
     found = measured("request_latency", answer(100), cut(50, done=900, outcome=outcome))
     assert (found.p99, found.with_censored["p50"], found.with_censored["p99"]) == (100.0, 100.0, None)
     assert found.with_censored_least == 900.0
 
 
-def test_without_one_there_is_no_curve(measured, answer):
-    found = measured("request_latency", answer(100), answer(5, outcome="reset"))
+def test_a_time_limit_breaks_off_what_would_have_taken_longer(measured, answer, cut):
+    rows = [answer(10, 20), cut(done=300, outcome="timeout-first-token")]
+    rows += [cut(30, 40, done=340, outcome="timeout-idle"), cut(50, 60, done=400, outcome="timeout-total")]
+    first, whole = measured("time_to_first_token", *rows), measured("request_latency", *rows)
+    assert (first.count, first.censored, whole.count, whole.censored) == (1, 1, 1, 3)
+    assert (first.with_censored["p50"], first.with_censored["p75"]) == (30.0, 50.0)
+    assert (first.with_censored["p90"], first.with_censored_least) == (None, 300.0)
+    assert (whole.with_censored["p25"], whole.with_censored["p50"]) == (20.0, None)
+    assert whole.with_censored_least == 400.0
+
+
+@pytest.mark.parametrize("outcome", ["reset", "too-large", "timeout-connect", "client-fault"])
+def test_without_one_there_is_no_curve(outcome, measured, answer):
+    found = measured("request_latency", answer(100), answer(5, done=900, outcome=outcome))
     assert (found.censored, found.with_censored, found.with_censored_least) == (0, None, None)
 
 

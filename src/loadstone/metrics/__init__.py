@@ -47,9 +47,9 @@ class Each(NamedTuple):
     A function says by its return type that this is what it gives. The distribution is over the successes, or with
     `failed_too` over all requests. `none` is the reason to give when no value is left.
 
-    `broken_off` is for a time that a request may not have come to the end of, because we ended it (or never sent it):
-    how long it had lasted by then; NaN for every other request. What came before we ended a request stands in
-    `values` and was seen to its end. `at_most` bounds a value that cannot be told from above; NaN where nothing does.
+    `broken_off` is for a time that a request may not have come to the end of, because we ended it, with the run or at a
+    time limit (or never sent it): how long it had lasted by then; NaN for every other request. What came before we
+    ended a request stands in `values` and was seen to its end. `at_most` bounds a value that cannot be told from above; NaN where nothing does.
     """
 
     values: Floats
@@ -237,7 +237,7 @@ def _distribution(each: Each, tables: Tables) -> Samples | Missing:
     if each.broken_off is None:
         return samples
     broken = np.isfinite(each.broken_off)
-    seen = known & ~broken & (kept | tables.censored)
+    seen = known & ~broken & (kept | tables.broken_off)
     if not broken.any() and np.array_equal(seen, kept):
         return samples
     return samples._replace(ended=each.values[seen], censored=each.broken_off[broken])

@@ -129,8 +129,16 @@ class Tables:
         return self.requests["outcome"].is_in(list(CENSORED)).to_numpy()
 
     @cached_property
+    def broken_off(self) -> NDArray[np.bool_]:
+        """For every request, whether it had waited and would have waited longer when we ended it.
+
+        That is with the run, or at a time limit, though the latter is a failure of the server all the same.
+        """
+        return self.requests["outcome"].is_in(list(CENSORED | OUT_OF_TIME)).to_numpy()
+
+    @cached_property
     def coalesced(self) -> NDArray[np.bool_]:
-        """For every request, whether the whole answer came in one read: no token of it has a moment of its own."""
+        """For every request, whether its output is several events that one read completed: none has its own moment."""
         return self.requests["coalesced"].fill_null(False).to_numpy()
 
     @cached_property
@@ -177,11 +185,11 @@ class Tables:
         return np.where(whole, self.ms(start, "done_ns"), self.ms(start, "last_ns"))
 
     def broken_off_ms(self, start: str) -> NDArray[np.float64]:
-        """For every request that we ended, the milliseconds from `start` until then; NaN for all others.
+        """For every request that was broken off, the milliseconds from `start` until then; NaN for all others.
 
         Counted from the due time, also for those that were never sent because the load was stopped: until the stop.
         """
-        ended_ms = np.where(self.censored, self.ms(start, "done_ns"), np.nan)
+        ended_ms = np.where(self.broken_off, self.ms(start, "done_ns"), np.nan)
         if start != "due_ns" or self.phase is None:
             return ended_ms
         waited_ns = self.phase.stop_ns - self.requests["due_ns"]

@@ -3,18 +3,19 @@
 Over successes only; failures are counted apart and never enter a latency. Times are differences of the five
 instants (due, sent, first, last, done); arrivals are the kernel's stamps where it gives them.
 
-Requests that we ended while they were under way are the slow ones, and without them the upper percentiles are too
-low. So wherever a request's time counts from `sent` or `due`, the percentiles stand in the report a second time with
-these requests taken into account (`with_censored`): right-censored, by the product-limit estimator (Kaplan and Meier,
-1958). A request counts as broken off when the metric's end had not come by then, and as a full observation when it
-had. Counted from `due`, so do requests that were due and never sent, broken off when the load stopped. A percentile
-is read as the smallest time t with S(t) <= 1 - q; with nothing broken off that is the sample of rank ceil(q n), while
-the plain percentiles are interpolated between two samples. One that the curve does not come down to is null, and is
-at least the longest time seen. It is taken that a request broken off would have gone on like others that had lasted
-as long; where a server falls behind more and more, it would have taken longer still.
+Requests that we ended while they were under way, with the run or at a time limit (`timeout-first-token`,
+`timeout-idle`, `timeout-total`), are the slow ones, and without them the upper percentiles are too low. So wherever a
+request's time counts from `sent` or `due`, the percentiles stand in the report a second time with these requests taken
+into account (`with_censored`): right-censored, by the product-limit estimator (Kaplan and Meier, 1958). A request
+counts as broken off when the metric's end had not come by then, and as a full observation when it had. Counted from
+`due`, so do requests that were due and never sent, broken off when the load stopped. A percentile is read as the
+smallest time t with S(t) <= 1 - q; with nothing broken off that is the sample of rank ceil(q n), while the plain
+percentiles are interpolated between two samples. One that the curve does not come down to is null, and is at least the
+longest time seen. It is taken that a request broken off would have gone on like others that had lasted as long; where
+a server falls behind more and more, or has forgotten a request, it would have taken longer still.
 
-An answer of several token events that came in one read together with its end is *coalesced*: nobody can tell when its
-tokens came. It is left out of everything that looks at them, and kept where only its end counts.
+An answer of two or more token events that one read completed is *coalesced*, whatever came later: nobody can tell when
+its tokens came. It is left out of everything that looks at them, and kept where only its end counts.
 
 Of several answers to one request (choices) each is a stream of its own: gaps lie within one choice, the first token
 is the first of any, and the last token the last of any.
