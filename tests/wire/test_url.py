@@ -27,6 +27,24 @@ def test_a_path_prefix_and_a_query_are_kept() -> None:
     assert target.path("/v1/models") == "/models/a/v1/models?api-version=3"
 
 
+def test_two_queries_become_one() -> None:
+    target = url.parse("https://gw.example/a?api-version=3")
+    assert target.path("/v1/chat?deployment=x") == "/a/v1/chat?deployment=x&api-version=3"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("http://host/@cf/meta", "An @ of the path or the query is written %40."),
+        ("http://host/#/models", "holds a #, which no server is sent; leave out what follows it."),
+    ],
+)
+def test_what_may_be_a_password_is_asked_for_in_another_way(text: str, advice: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        url.parse(text)
+    assert str(refused.value).endswith(advice)
+
+
 def test_an_empty_endpoint_path_means_the_address_itself() -> None:
     assert url.parse("host/predict").path("") == "/predict"
 
@@ -71,6 +89,11 @@ def test_what_is_not_an_address_is_refused(text: str) -> None:
         "http://host/é?key=secret",
         "http://host:x#secret",
         "http://[::1?secret",
+        "http://user:pa/secret@host:1",
+        "http://user:1/secret@host",
+        "user:pa?secret@host",
+        "http://user:pa#secret@host",
+        "http://host/#secret",
     ],
 )
 def test_a_refused_address_shows_neither_user_nor_query(text: str) -> None:

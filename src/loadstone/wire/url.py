@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from loadstone.errors import UsageError
 
-USERINFO = re.compile(r"^(\s*(?:[A-Za-z][\w+.-]*://)?)([^/?#]*)@")
-"""User and password, as group 2; what stands before them is group 1."""
+USERINFO = re.compile(r"^(\s*(?:[A-Za-z][\w+.-]*://)?)(.*)@", re.DOTALL)
+"""User and password, as group 2, whatever is not escaped in them; what stands before them is group 1."""
 _ADVICE = "give HOST, HOST:PORT or http(s)://HOST:PORT/PREFIX."
 
 
@@ -41,7 +41,7 @@ class Target(NamedTuple):
     def path(self, endpoint_path: str) -> str:
         """The path of a request to `endpoint_path`, such as `/v1/chat/completions`."""
         path = f"{self.prefix}/{endpoint_path.lstrip('/')}" if endpoint_path else self.prefix or "/"
-        return f"{path}?{self.query}" if self.query else path
+        return f"{path}{'&' if '?' in path else '?'}{self.query}" if self.query else path
 
 
 def parse(url: str) -> Target:
@@ -51,6 +51,13 @@ def parse(url: str) -> Target:
     neither a user nor a query.
     """
     text = url.strip()
+    if "@" in text:
+        raise UsageError(
+            "endpoint.url: leave user and password out; give a key with --api-key or --header. "
+            "An @ of the path or the query is written %40."
+        )
+    if "#" in text:
+        raise UsageError("endpoint.url: holds a #, which no server is sent; leave out what follows it.")
     where = f"endpoint.url = {shown(text)!r}"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
@@ -59,8 +66,6 @@ def parse(url: str) -> Target:
         raise UsageError(f"{where}: is not an address; {_ADVICE}") from None
     if parts.scheme not in ("http", "https"):
         raise UsageError(f"{where}: scheme {parts.scheme!r} is not http or https.")
-    if parts.username is not None:
-        raise UsageError("endpoint.url: leave user and password out; give a key with --api-key or --header.")
     if not hostname:
         raise UsageError(f"{where}: {_ADVICE}")
     try:
