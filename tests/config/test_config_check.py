@@ -60,7 +60,6 @@ def test_load_settings_without_effect(load, path):
         (EndpointConfig(server_name="x"), "endpoint.server_name"),
         (EndpointConfig(url="https://h", ca="x", insecure=True), "endpoint.ca"),
         (EndpointConfig(url="https://h", client_key="x"), "endpoint.client_key"),
-        (EndpointConfig(url="sim:", proxy="http://p:1"), "endpoint.proxy"),
         (EndpointConfig(idle_timeout_s=9, timeout_s=9), "endpoint.idle_timeout_s"),
     ],
 )
@@ -143,9 +142,23 @@ def test_a_name_for_tls_that_is_none(name):
     assert "endpoint.server_name" in refusal(endpoint=EndpointConfig(url="https://h", server_name=name))
 
 
-def test_a_proxy_without_effect_is_told_without_its_password():
-    told = refusal(endpoint=EndpointConfig(url="sim:", proxy="http://us:hunter2@p:1"))
-    assert told.startswith("endpoint.proxy = http://***@p:1: has no effect")
+@pytest.mark.parametrize(
+    "proxy", ["http://us:hunter2@p:1", "http://us:hun/hunter2@p:1", "http://us:a?hunter2@p:1"]
+)
+def test_a_proxy_without_effect_is_told_without_its_password(proxy):
+    told = refusal(endpoint=EndpointConfig(url="sim:", proxy=proxy))
+    assert told == "endpoint.proxy: has no effect on the built-in engine; leave it out."
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1?key=hunter2 x", "must be ASCII without spaces; percent-encode what is not."),
+        ("/v1#hunter2", "holds a #, which no server is sent; leave out what follows it."),
+    ],
+)
+def test_a_path_that_no_request_can_have_is_not_shown(path, told):
+    assert refusal(endpoint=EndpointConfig(path=path)) == f"endpoint.path: {told}"
 
 
 def test_a_proxy_that_is_none():

@@ -29,7 +29,8 @@ from loadstone.errors import UsageError
 
 SECRET = Config(
     endpoint=EndpointConfig(
-        url="https://h:1/v1?api-key=URLSECRET&version=2",
+        url="https://h:1/v1?api-key=URLSECRET&code=CODESECRET&version=2",
+        path="/chat?PATHSECRET&access=ACCESSSECRET&alt=sse",
         proxy="http://USERSECRET7:PROXY%40SECRET@p:3128",
         extra_inputs={"api_key": "FIELDSECRET", "min_tokens": 3, "metadata": {"user_token": "DEEPSECRET"}},
         api_key="KEYSECRET",
@@ -44,7 +45,26 @@ def test_secrets_are_masked_in_the_tree():
     assert endpoint["headers"] == ["Cookie: ***", "X-Api-Key: ***", "X-Team: ***", "User-Agent: kept"]
     assert endpoint["proxy"] == "http://***@p:3128"
     assert endpoint["extra_inputs"] == {"api_key": "***", "min_tokens": 3, "metadata": {"user_token": "***"}}
-    assert endpoint["url"] == "https://h:1/v1?api-key=***&version=2"
+    assert endpoint["url"] == "https://h:1/v1?api-key=***&code=***&version=2"
+    assert endpoint["path"] == "/chat?***&access=***&alt=sse"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("h?version=2024-10-21", "h?version=2024-10-21"),
+        ("h?api-version=1&x=1", "h?api-version=1&x=***"),
+        ("h?version=1;key=SECRET", "h?version=***"),
+        ("h?U0VDUkVU==", "h?***"),
+        ("h?", "h?"),
+        ("h?a=?b=SECRET", "h?a=***"),
+        ("http://user:pa/SECRET@h:1/x", "http://***@h:1/x"),
+        ("sim:model=m,api_key=SECRET,step_ms=5", "sim:model=m,api_key=***,step_ms=5"),
+        ("sim: api-key = SECRET", "sim: api-key = ***"),
+    ],
+)
+def test_what_is_shown_of_an_address(url, shown):
+    assert masked(Config(endpoint=EndpointConfig(url=url)))["endpoint"]["url"] == shown
 
 
 def test_without_secrets_the_tree_is_shown_as_it_is():
@@ -80,7 +100,9 @@ def test_a_masked_file_is_refused_until_its_secret_is_given_again(tmp_path):
         ["--header=X-Api-Key:HEADERSECRET"],
         ["--header=X-Team:TEAMSECRET"],
         ["--set", 'endpoint.headers=["X-Team:TEAMSECRET"]'],
-        ["-u", "https://h:1/v1?api-key=URLSECRET&version=2"],
+        ["-u", "https://h:1/v1?api-key=URLSECRET&code=CODESECRET&version=2"],
+        ["--endpoint", "/chat?PATHSECRET&access=ACCESSSECRET&alt=sse"],
+        ["--set", 'endpoint.path="/chat?PATHSECRET&access=ACCESSSECRET&alt=sse"'],
         ["--proxy", "http://USERSECRET7:PROXY%40SECRET@p:3128"],
         ["--set", "endpoint.proxy=http://USERSECRET7:PROXY%40SECRET@p:3128"],
         ["--extra-inputs", "api_key:FIELDSECRET"],
@@ -124,6 +146,7 @@ def test_a_key_that_a_file_holds_is_written_down_as_that_files_name(tmp_path):
         EndpointConfig(headers=("X-Team: ***",)),
         EndpointConfig(proxy="http://***@p:1"),
         EndpointConfig(url="http://h?key=***"),
+        EndpointConfig(path="/v1?***"),
         EndpointConfig(extra_inputs={"a": {"api_key": "***"}}),
     ],
 )
@@ -146,6 +169,10 @@ def test_stars_in_a_field_that_is_no_secret_are_sent(tmp_path):
         (EndpointConfig(headers=("Cookie: lang=en; session=abc123def",)), ["abc123def"]),
         (EndpointConfig(headers=("X-Team: hunter2-team",)), ["hunter2-team"]),
         (EndpointConfig(url="http://h?sig=a%2Fb%2Fc%2F1"), ["a%2Fb%2Fc%2F1", "a/b/c/1"]),
+        (EndpointConfig(path="/v1/chat?key=hunter"), ["hunter"]),
+        (EndpointConfig(url="http://h?code=hunter2&x=word"), ["hunter2", "code=hunter2", "x=word"]),
+        (EndpointConfig(url="http://h?hunter2"), ["hunter2"]),
+        (EndpointConfig(url="sim:step_ms=5,api_key=hunter,model=m"), ["hunter"]),
         (EndpointConfig(proxy="http://us:pass%2Fword@p:1"), ["pass%2Fword", "pass/word", "dXM6cGFzcy93b3Jk"]),
         (EndpointConfig(proxy="http://onlykey:@p:1"), ["onlykey"]),
         (EndpointConfig(extra_inputs={"access_token": ["one-of-two"]}), ["one-of-two"]),
@@ -161,7 +188,7 @@ def test_what_is_sought_in_the_words_of_a_server(endpoint, sought):
         EndpointConfig(headers=("X-Format: chunked",)),
         EndpointConfig(headers=("X-Kind: content", "X-Version: 1.25", "Accept: text/event-stream")),
         EndpointConfig(extra_inputs={"stop": "a long text that means itself", "max_tokens": 100}),
-        EndpointConfig(url="http://h?api-version=2024-10-21"),
+        EndpointConfig(url="http://h?api-version=2024-10-21", path="/v1?chunked"),
     ],
 )
 def test_plain_words_are_not_sought(endpoint):

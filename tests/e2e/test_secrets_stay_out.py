@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 KEY, HEADER, FIELD, QUERY = "sk-hunter2/key=", "hunter2-header", "hunter2-field", "hunter2-query"
+PATH = "hunter2-path&code=hunter2-code"
 LOAD = "--model m --streaming --isl 16 --osl 4 --keep all --log-level debug --request-count 6"
 
 
@@ -86,17 +87,19 @@ def test_a_key_is_sent_and_shown_nowhere(loadstone, server, run_of, tmp_path, wa
     assert leaks(loadstone("report", "run", cwd=tmp_path).out) == []
 
 
-def test_headers_and_query_are_sent_and_shown_nowhere(good, loadstone, server):
+def test_headers_and_queries_are_sent_and_shown_nowhere(good, loadstone, server):
     run = good(
-        f"--url '{server.url}?api-key={QUERY}&version=2' {LOAD} -H 'X-Secret: {HEADER}' -H X-Team:{HEADER}"
+        f"--url '{server.url}?api-key={QUERY}&version=2' --endpoint '/v1/chat/completions?{PATH}' "
+        f"{LOAD} -H 'X-Secret: {HEADER}' -H X-Team:{HEADER}"
     )
     for call in server.posts:
         assert (call.headers["x-secret"], call.headers["x-team"]) == (HEADER, HEADER)
-        assert call.path.endswith(f"?api-key={QUERY}&version=2")
+        assert call.path == f"/v1/chat/completions?{PATH}&api-key={QUERY}&version=2"
     assert leaking_files(run.path) == set()
     assert leaks(run.out + run.err) == []
     assert run.report.config["endpoint"]["headers"] == ["X-Secret: ***", "X-Team: ***"]
     assert run.report.config["endpoint"]["url"].endswith("?api-key=***&version=2")
+    assert run.report.config["endpoint"]["path"] == "/v1/chat/completions?***&code=***"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@
 together, `pem` tries the TLS files, `secrets` and `spellings` let them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
 """
 
-from loadstone.config.check import ENGINE, check, check_goodput
+from loadstone.config.check import check, check_goodput
 from loadstone.config.layers import KEY_VARIABLE, from_flags, load
 from loadstone.config.options import Option, leaves, options
 from loadstone.config.secrets import MASK, dump_toml, hide, hide_all, masked, masked_command, secrets
 from loadstone.config.tree import (
+    ENGINE,
     AtLeastOne,
     Config,
     Count,

@@ -15,14 +15,12 @@ from loadstone import registry
 from loadstone.config.options import by_path
 from loadstone.config.pem import check_pem
 from loadstone.config.secrets import masked
-from loadstone.config.tree import Config
+from loadstone.config.tree import ENGINE, Config
 from loadstone.errors import UsageError, did_you_mean
 from loadstone.wire import proxy, url
 from loadstone.wire.request import parse_header
 from loadstone.wire.url import ascii_host, is_path
 
-ENGINE = "sim:"
-"""The address that means: start the built-in engine."""
 _OURS = {"model": "--model", "stream": "--streaming", "messages": None, "prompt": None}
 """Request fields that are not extra, and the flag that sets them."""
 
@@ -34,7 +32,8 @@ def check(config: Config) -> Config:
     """
     endpoint = registry.load("endpoints", config.endpoint.type)
     for path, why in _idle(config, endpoint):
-        raise UsageError(f"{path} = {_shown(config, path)}: {why}")
+        shown = "" if by_path()[path].secret else f" = {_shown(config, path)}"
+        raise UsageError(f"{path}{shown}: {why}")
     _check_request(config)
     _check_way(config)
     return config
@@ -157,9 +156,9 @@ def _check_request(config: Config) -> None:
     if not here.url.startswith(ENGINE):
         url.parse(here.url)
     if here.path is not None and not is_path(here.path):
-        raise UsageError(
-            f"endpoint.path = {here.path!r}: must be ASCII without spaces; percent-encode what is not."
-        )
+        raise UsageError("endpoint.path: must be ASCII without spaces; percent-encode what is not.")
+    if here.path is not None and "#" in here.path:
+        raise UsageError("endpoint.path: holds a #, which no server is sent; leave out what follows it.")
     names = [parse_header(header)[0].lower() for header in here.headers]
     if here.api_key is not None and "authorization" in names:
         raise UsageError("endpoint.headers: Authorization is set by the API key too; give one of them.")

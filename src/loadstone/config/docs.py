@@ -25,8 +25,9 @@ Every setting of `loadstone profile` has a key and a flag. This table is made fr
 - An unknown key or flag, a value out of range, and a setting that has no effect on the run are errors
   (exit code 2); nothing is started.
 - The API key is best given in `LOADSTONE_API_KEY` or in a file (`--api-key-file`).
-- Secrets are masked in everything that is written: the key, all headers but a few harmless ones, parts of an
-  address and request fields that are named like a secret (`api_key`, `access_token`), the user and password of a proxy.
+- Secrets are masked in everything that is written: the key, all headers and all parameters of a query (of `--url` and
+  `--endpoint`) but a few harmless ones, request fields that are named like a secret (`api_key`, `access_token`), the
+  user and password of a proxy, `api_key` of `sim:`.
   What the server repeats of them is overwritten, in base64 and other spellings too. One place is left: a secret that
   is a request field is part of every request, and so of `plan/` and `inputs.json`; send it as a header if you can.
 - A file that loadstone wrote has `***` where secrets were, and is refused until they are put in again.

@@ -95,7 +95,7 @@ def _key_in(file: str) -> str:
 
 def _refuse_masks(merged: Layer) -> None:
     """A file or command that loadstone wrote has `***` where secrets were; they must not be sent."""
-    paths = ("endpoint.api_key", "endpoint.headers", "endpoint.url", "endpoint.proxy")
+    paths = ("endpoint.api_key", "endpoint.headers", "endpoint.url", "endpoint.path", "endpoint.proxy")
     texts = [(path, str(merged.get(path))) for path in paths]
     texts += [("endpoint.extra_inputs", text) for text in secret_fields(merged.get("endpoint.extra_inputs"))]
     for path, text in texts:

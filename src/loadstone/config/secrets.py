@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from loadstone.config.spellings import spellings
-from loadstone.config.tree import Config, EndpointConfig
+from loadstone.config.tree import ENGINE, Config, EndpointConfig
 from loadstone.errors import UsageError
 from loadstone.wire import proxy
 from loadstone.wire.url import USERINFO
@@ -29,20 +29,25 @@ _SECRET_NAME = re.compile(
     r"auth|key|token|secret|cookie|pass|pwd|cred|signature|session|jwt|bearer|(^|[^a-z])sig([^a-z]|$)",
     re.IGNORECASE,
 )
-"""Names of query parameters whose values are masked, and of headers whose values are sought in what servers say."""
+"""Names of headers and of query parameters whose values are sought in what servers say, whatever they are."""
 _HARMLESS = re.compile(
     r"accept(-charset|-encoding|-language)?|anthropic-(beta|version)|cache-control|content-(language|type)|date"
     r"|openai-beta|origin|pragma|priority|user-agent",
     re.IGNORECASE,
 )
 """Headers that are shown; the value of any other may be a secret."""
+_HARMLESS_PAIR = re.compile(
+    r"((api[-_]?)?version|alt|beta|model|region|stream|timeout)=[\w.-]{1,40}", re.IGNORECASE | re.ASCII
+)
+"""Parts of a query that are shown; any other may be a secret, with its name where it has no value."""
 _SECRET_FIELD = re.compile(
     r"(key|secret|token|password|passwd|pwd|passphrase|credentials?|authorization|cookie|jwt|bearer|signature)$"
     r"|^auth$",
     re.IGNORECASE,
 )
 """Names of request fields whose texts are secrets; `max_tokens` and its like are none."""
-_QUERY = re.compile(r"(?<=[?&])([^=&]+)=([^&#]+)")
+_ENGINE_KEY = re.compile(r"(?<=[:,])(\s*api[-_]key\s*=\s*)([^,]+)")
+"""The key that the built-in engine wants, as group 2."""
 _WORD = re.compile(r"[^\s;,=]+")
 
 
@@ -51,6 +56,7 @@ def masked(config: Config) -> dict[str, Any]:
     tree: dict[str, Any] = msgspec.to_builtins(config)
     here, endpoint = config.endpoint, tree["endpoint"]
     endpoint["url"] = masked_url(here.url)
+    endpoint["path"] = masked_query(here.path) if here.path else here.path
     endpoint["proxy"] = masked_url(here.proxy) if here.proxy else None
     endpoint["api_key"] = MASK if here.api_key and not here.api_key_file else None
     endpoint["headers"] = [_masked_header(header) for header in here.headers]
@@ -81,7 +87,7 @@ def masked_command(arguments: Sequence[str], config: Config) -> str:
     }
     shown |= {
         text: kept
-        for text, kept in ((here.url, tree["url"]), (here.proxy, tree["proxy"]))
+        for text, kept in ((getattr(here, name), tree[name]) for name in ("url", "path", "proxy"))
         if text and text != kept
     }
     hidden = secrets(here)
@@ -154,11 +160,23 @@ def named_like_secret(text: str) -> bool:
 
 
 def masked_url(url: str) -> str:
-    """An address without user, password and what its query holds under the name of a secret."""
-    bare = USERINFO.sub(rf"\1{MASK}@", url)
-    return _QUERY.sub(
-        lambda pair: f"{pair[1]}={MASK if _SECRET_NAME.search(unquote(pair[1])) else pair[2]}", bare
-    )
+    """An address without user, password and what its query holds; of the engine's, without its key."""
+    if url.startswith(ENGINE):
+        return _ENGINE_KEY.sub(rf"\1{MASK}", url)
+    return masked_query(USERINFO.sub(rf"\1{MASK}@", url))
+
+
+def masked_query(address: str) -> str:
+    """An address or a path whose query keeps the names of its parameters, and the values of a few harmless ones."""
+    path, mark, query = address.partition("?")
+    return path + mark + "&".join(map(_masked_pair, query.split("&")))
+
+
+def _masked_pair(pair: str) -> str:
+    if not pair or _HARMLESS_PAIR.fullmatch(pair):
+        return pair
+    name, _, value = pair.partition("=")
+    return f"{name}={MASK}" if value.strip("=") else MASK
 
 
 def _secrets(endpoint: EndpointConfig) -> Iterator[str]:
@@ -167,12 +185,26 @@ def _secrets(endpoint: EndpointConfig) -> Iterator[str]:
     for header in endpoint.headers:
         name, _, value = (part.strip() for part in header.partition(":"))
         yield from _of_header(name, value)
-    for name, value in _QUERY.findall(endpoint.url):
-        if _SECRET_NAME.search(unquote(name)):
-            yield from (value, unquote(value))
+    if endpoint.url.startswith(ENGINE):
+        yield from (key.strip() for _, key in _ENGINE_KEY.findall(endpoint.url))
+    else:
+        yield from _of_query(endpoint.url)
+    yield from _of_query(endpoint.path or "")
     yield from secret_fields(endpoint.extra_inputs)
     if endpoint.proxy:
         yield from _of_proxy(endpoint.proxy)
+
+
+def _of_query(address: str) -> Iterator[str]:
+    """The parts of a query that may be secrets, and their values where the name or the value itself says so."""
+    for pair in address.partition("?")[2].split("&"):
+        if not pair or _HARMLESS_PAIR.fullmatch(pair):
+            continue
+        name, equals, value = pair.partition("=")
+        if equals or _telling(pair):
+            yield from (pair, unquote(pair))
+        if _SECRET_NAME.search(unquote(name)) or _telling(unquote(value)):
+            yield from (value, unquote(value))
 
 
 def _of_header(name: str, value: str) -> Iterator[str]:

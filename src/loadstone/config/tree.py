@@ -14,6 +14,8 @@ import msgspec
 
 from loadstone.config import values
 
+ENGINE = "sim:"
+"""The address that means: start the built-in engine."""
 MOST = 1_000_000_000
 """No number may be greater, where a leaf says nothing else: it is a slip of the hand, and times in ns would leave
 64 bits."""
@@ -92,7 +94,12 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
     type: Annotated[str, option("--endpoint-type", "API shape.", parts="endpoints")] = "chat"
     path: Annotated[
         str | None,
-        rare("--endpoint --custom-endpoint", "Path instead of the endpoint type's own.", form="PATH"),
+        rare(
+            "--endpoint --custom-endpoint",
+            "Path instead of the endpoint type's own.",
+            form="PATH",
+            secret=True,
+        ),
     ] = None
     streaming: Annotated[bool, option("--streaming", "Ask for a stream; needed for TTFT and ITL.")] = False
     api_key: Annotated[
