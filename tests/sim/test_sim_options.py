@@ -20,6 +20,8 @@ def test_keys_are_typed() -> None:
     [
         ("sim:stepms=5", "sim: there is no option 'stepms'. Did you mean step_ms?"),
         ("sim:step_ms", "sim: 'step_ms' is not KEY=VALUE; write for example sim:step_ms=5,model=m."),
+        ("sim:fault=eof,fault=reset", "sim: 'fault' is given twice; join several with +: fault=eof+reset."),
+        ("sim:step-ms=5,step_ms=6", "sim: 'step_ms' is given twice; give it once."),
         ("sim:step_ms=fast", "sim: step_ms: Expected `float`, got `str`."),
         ("sim:step_ms=0", "sim: step_ms: Expected `float` > 0.0."),
         ("sim:step_ms=inf", "sim: step_ms: Expected `float` <= 3600000.0."),
@@ -32,3 +34,7 @@ def test_wrong_options_get_one_sentence(url: str, message: str) -> None:
     with pytest.raises(UsageError) as refusal:
         from_url(url)
     assert str(refusal.value).startswith(message)
+
+
+def test_faults_are_joined_in_an_address() -> None:
+    assert from_url("sim:fault=eof+reset").fault == ("eof", "reset")

@@ -87,8 +87,18 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def from_url(url: str) -> SimOptions:
     """The options in `sim:` or `sim:step_ms=5,model=m`. Raises `UsageError` naming the nearest key."""
-    pairs = [pair for pair in url.removeprefix(ENGINE).split(",") if pair.strip()]
-    return _convert(dict(_pair(pair) for pair in pairs))
+    values: dict[str, Any] = {}
+    for pair in url.removeprefix(ENGINE).split(","):
+        if not pair.strip():
+            continue
+        key, value = _pair(pair)
+        if key in values:
+            advice = (
+                f"join several with {JOINS}: fault=eof{JOINS}reset." if key == "fault" else "give it once."
+            )
+            raise UsageError(f"{ENGINE} {key!r} is given twice; {advice}")
+        values[key] = value
+    return _convert(values)
 
 
 def _pair(pair: str) -> tuple[str, str]:
