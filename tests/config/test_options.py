@@ -115,3 +115,9 @@ def test_endpoint_types_come_from_the_registry():
 )
 def test_the_nearest_key(word, path):
     assert nearest(word) == path
+
+
+@pytest.mark.parametrize("path", ["endpoint.connection_reuse", "output.check_tokens"])
+def test_choices_that_need_explaining_are_explained_by_name(path):
+    option = by_path()[path]
+    assert [choice for choice in option.choices if choice not in option.help] == []

@@ -175,7 +175,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         Literal["pooled", "never", "sticky-user-sessions"],
         rare(
             "--connection-reuse-strategy",
-            "Connections: any kept-alive one, a new one a request, or one a conversation.",
+            "pooled: any connection kept alive; never: a new one a request; sticky-user-sessions: one a conversation.",
         ),
     ] = "pooled"
     connect_timeout_s: Annotated[
@@ -376,7 +376,7 @@ class OutputConfig(Section, frozen=True, kw_only=True):
         Literal["sample", "all", "none"],
         rare(
             "--check-tokens",
-            "Count whole answers with the tokenizer beside the server's usage: the first 20 and every 50th, all, or none.",
+            "Count whole answers with the tokenizer beside the server's usage: all, none, or a sample, the first 20 and every 50th.",
         ),
     ] = "sample"
     inputs_json: Annotated[bool, rare("--inputs-json", "Write every request body to inputs.json.")] = True
