@@ -44,6 +44,26 @@ def test_in_a_closed_loop_nothing_is_due(told, answer):
     assert found.startswith("1 request had not ended when the run did: ")
 
 
+def test_what_a_time_limit_ended_is_told_with_it(told, answer):
+    limited = [answer(5, done=900, outcome=name) for name in ("timeout-idle", "timeout-total")]
+    (found,) = told(answer(100), answer(5, done=900, outcome="cut"), *limited)
+    assert found.startswith(
+        "1 request had not ended when the run did and 2 requests were ended by a time limit: the plain latencies"
+    )
+
+
+def test_without_a_success_there_are_no_plain_latencies_to_speak_of(told, answer):
+    (found,) = told(answer(5, done=900, outcome="cut"), answer(done=900, outcome="timeout-first-token"))
+    assert found == (
+        "1 request had not ended when the run did and 1 request was ended by a time limit: none succeeded, so all that is"
+        " known is how long they took at least: the rows with those broken off (with_censored in report.json)."
+    )
+
+
+def test_where_no_figure_has_those_broken_off_none_is_named(told, answer):
+    assert told(answer(sent=None, due=0, done=900, outcome="cancelled")) == ()
+
+
 @pytest.mark.parametrize(
     ("columns", "start"),
     [

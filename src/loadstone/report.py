@@ -22,11 +22,12 @@ class MetricResult(_Part, frozen=True, kw_only=True):
 
     `count` is the number of samples behind the statistics (for ITL: gaps between tokens). A metric that is
     one number (a rate, a share) has it in `mean` alone. `thin` lists the percentiles that
-    too few samples support. When nothing could be computed every number is null and `reason` says why.
+    too few samples support. When nothing could be computed each of these is null and `reason` says why.
 
     `with_censored` has the same percentiles with the requests taken into account that we ended before their time, with
     the run or at a time limit (Kaplan-Meier); null where no such request could have had this metric. `censored` of
-    them had not come to the metric's end. A percentile that is null there is at least `with_censored_least`.
+    them had not come to the metric's end. A percentile that is null there is at least `with_censored_least`. Where no
+    request succeeded it is all that is known, and `thin` speaks of it.
     """
 
     unit: str
@@ -119,7 +120,7 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     started: str
     """RFC 3339, UTC."""
     duration_s: float | None
-    """First send to the last event of the measured phase."""
+    """From the first send of the measured phase until none of its requests was under way any more."""
     end: Literal["complete", "interrupted", "aborted"]
     stopped_by: Literal["user", "failures", "trouble"] | None = None
     """What ended the load before its time: Ctrl-C or a signal, the error rate, or something the run depends on."""

@@ -205,14 +205,14 @@ def censored(result: MetricResult, count: int, **percentiles: float | None) -> M
     )
 
 
-def test_a_row_takes_the_unfinished_requests_into_account(valid: Report) -> None:
+def test_a_row_takes_the_requests_broken_off_into_account(valid: Report) -> None:
     latency = censored(
         valid.metrics["request_latency"], 12, p50=1400.0, p90=1800.0, p95=3000.0, p99=None, p99_9=None
     )
     cut = msgspec.structs.replace(valid, metrics={**valid.metrics, "request_latency": latency})
     shown = render(cut, width=100, color=False).splitlines()
     row = shown[1 + next(i for i, line in enumerate(shown) if line.startswith("request latency"))]
-    assert row.split() == ["with", "12", "unfinished", "1,400", "1,800", "3,000", ">9,000", ">9,000"]
+    assert row.split() == ["with", "12", "broken", "off", "1,400", "1,800", "3,000", ">9,000", ">9,000"]
     narrow = render(cut, width=40, color=False).splitlines()
     row = narrow[1 + next(i for i, line in enumerate(narrow) if line.startswith("latency"))]
     assert row.split() == ["+12", "cut", "1,400", "1,800", ">9,000"]
@@ -222,6 +222,25 @@ def test_a_curve_without_anything_broken_off_needs_no_row(valid: Report) -> None
     ttft = censored(valid.metrics["time_to_first_token"], 0, p50=57.0)
     seen = msgspec.structs.replace(valid, metrics={**valid.metrics, "time_to_first_token": ttft})
     assert render(seen, width=80, color=False) == render(valid, width=80, color=False)
+
+
+def test_where_nothing_succeeded_the_requests_broken_off_are_all_there_is(valid: Report) -> None:
+    nothing = MetricResult(unit="ms", better="lower", reason="no request succeeded.", thin=("p99",))
+    curves = {
+        "time_to_first_token": censored(nothing, 20, p50=1400.0, p99=None),
+        "time_to_first_output_token": censored(nothing, 20, p50=1400.0, p99=None),
+        "inter_token_latency": nothing,
+        "request_latency": censored(nothing, 50, p50=None, p99=None),
+    }
+    shown = render(msgspec.structs.replace(valid, metrics=curves), width=80, color=False)
+    table = [line.split() for line in shown.split("\n\n")[2].splitlines()]
+    assert table == [
+        ["p50", "p99"],
+        ["time", "to", "first", "token", "ms", "-", "-"],
+        ["with", "20", "broken", "off", "1,400", ">9,000"],
+        ["request", "latency", "ms", "-", "-"],
+        ["with", "50", "broken", "off", ">9,000", ">9,000"],
+    ]
 
 
 def stopped(report: Report, **facts: object) -> Report:

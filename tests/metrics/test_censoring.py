@@ -102,6 +102,30 @@ def test_the_wait_for_a_slot_ends_with_sending_also_of_what_was_cut(measured, an
     )
 
 
-def test_where_nothing_was_whole_there_is_no_latency_at_all(measured, cut):
-    found = measured("request_latency", cut(5, done=100))
+def test_without_any_success_it_is_known_how_long_they_took_at_least(measured, cut):
+    rows = [*(cut(100 + k, done=900) for k in range(30)), *(cut(done=900) for _ in range(20))]
+    first, whole = measured("time_to_first_token", *rows), measured("request_latency", *rows)
+    for found in (first, whole):
+        assert (found.count, found.p50, found.reason) == (0, None, "no request succeeded.")
+        assert found.with_censored_least == 900.0
+    assert (first.censored, first.with_censored["p50"], first.with_censored["p90"]) == (20, 124.0, None)
+    assert (whole.censored, set(whole.with_censored.values())) == (50, {None})
+    assert "p90" in first.thin
+    assert "p50" not in first.thin
+
+
+def test_requests_that_never_got_a_slot_have_waited_from_due(measured, unsent):
+    found = measured("request_latency_from_due", unsent(due=0), unsent(due=400), rate=10, cap=1)
+    assert (found.reason, found.censored) == ("no request succeeded.", 2)
+    assert found.with_censored_least == 1000.0
+
+
+def test_what_only_failed_has_no_curve(measured, answer):
+    found = measured("request_latency", answer(5, outcome="reset"), answer(9, outcome="http-error"))
+    assert (found.reason, found.with_censored) == ("no request succeeded.", None)
+
+
+@pytest.mark.parametrize("name", ["time_to_second_token", "output_sequence_length", "inter_token_latency"])
+def test_what_is_not_broken_off_needs_a_success(name, measured, cut):
+    found = measured(name, cut(5, 6, done=9))
     assert (found.reason, found.with_censored) == ("no request succeeded.", None)

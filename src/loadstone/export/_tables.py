@@ -6,13 +6,13 @@ Knows metrics by their names alone; a metric the report does not hold is left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from loadstone.figures import figures
+from loadstone.figures import UNKNOWN, figures
 from loadstone.report import MetricResult
 from loadstone.terminal import left, printable, right
 
@@ -66,6 +66,8 @@ BEYOND = ">"
 """Before a percentile that is longer than any request was seen to take."""
 GAP = "   "
 THIN = "~"
+NOTHING = f"{UNKNOWN} "
+"""A cell without a number, as wide as its mark would make it."""
 
 
 def label(name: str) -> str:
@@ -83,9 +85,20 @@ def rows_shown(metrics: Metrics) -> list[str]:
     if not _waited(metrics):
         rows = [name for name in rows if name not in WAITING]
     first, answer = metrics.get("time_to_first_token"), metrics.get("time_to_first_output_token")
-    if first and answer and (first.p50, first.p99, first.count) == (answer.p50, answer.p99, answer.count):
+    if first and answer and _shown(first) == _shown(answer):
         rows.remove("time_to_first_output_token")
     return rows
+
+
+def _shown(result: MetricResult) -> tuple[object, ...]:
+    """What tells two rows apart."""
+    curve = (result.censored, result.with_censored) if _has_curve(result) else None
+    return result.p50, result.p99, result.count, curve
+
+
+def _has_curve(result: MetricResult) -> bool:
+    """Whether the requests broken off add anything: some had not come to the metric's end, or there are no others."""
+    return result.with_censored is not None and (result.censored > 0 or not result.count)
 
 
 def _waited(metrics: Metrics) -> bool:
@@ -94,20 +107,24 @@ def _waited(metrics: Metrics) -> bool:
 
 
 def distributions(metrics: Metrics, width: int) -> list[str]:
-    """The table of distributions: a header, one line a metric, and below it one with the unfinished requests.
+    """The table of distributions: a header, one line a metric, and below it one with the requests broken off.
 
-    Nothing when no metric has a number.
+    Where no metric has a number there are only those that have such a line; without one there is no table.
     """
-    if not any(metrics[name].count for name in rows_shown(metrics)):
+    names = rows_shown(metrics)
+    if not any(metrics[name].count for name in names):
+        names = [name for name in names if metrics[name].with_censored]
+    if not names:
         return []
-    rows = list(_rows(metrics, width < NARROW))
+    rows = list(_rows(metrics, names, width < NARROW))
     fixed = [
         _column(["", *(row.name for row in rows)], left),
         _column(["", *(row.unit for row in rows)], left),
     ]
-    columns = {stat: _column(_cells(rows, stat), right) for stat in ORDER}
+    cells = {stat: _cells(rows, stat) for stat in ORDER}
+    columns = {stat: _column(told, right) for stat, told in cells.items() if set(told[1:]) - {"", NOTHING}}
     chosen = _that_fit(columns, width - sum(len(column[0]) for column in fixed) - 1)
-    shown = [*fixed, *(columns[stat] for stat in ORDER if stat in chosen)]
+    shown = [*fixed, *(column for stat, column in columns.items() if stat in chosen)]
     return [" ".join(line).rstrip() for line in zip(*shown, strict=True)]
 
 
@@ -119,22 +136,26 @@ class _Row(NamedTuple):
     cells: Mapping[str, str]
 
 
-def _rows(metrics: Metrics, narrow: bool) -> Iterator[_Row]:
-    for name in rows_shown(metrics):
+def _rows(metrics: Metrics, names: Iterable[str], narrow: bool) -> Iterator[_Row]:
+    for name in names:
         result = metrics[name]
         called = SHORT.get(name, label(name)) if narrow else label(name)
         marks = {stat: THIN if stat in result.thin else " " for stat in ORDER}
-        numbers = {stat: figures(getattr(result, stat)) + marks[stat] for stat in ORDER}
+        numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
         yield _Row(called, printable(result.unit), numbers)
-        if result.with_censored and result.censored:
-            more = f" +{result.censored:,} cut" if narrow else f"  with {result.censored:,} unfinished"
+        if result.with_censored and _has_curve(result):
+            more = f" +{result.censored:,} cut" if narrow else f"  with {result.censored:,} broken off"
             yield _Row(more, "", _curve(result, result.with_censored, marks))
+
+
+def _cell(value: float | None, mark: str) -> str:
+    return NOTHING if value is None else figures(value) + mark
 
 
 def _curve(
     result: MetricResult, percentiles: Mapping[str, float | None], marks: Mapping[str, str]
 ) -> dict[str, str]:
-    """The percentiles with the unfinished requests; one that nobody saw is beyond the longest time seen."""
+    """The percentiles with the requests broken off; one that nobody saw is beyond the longest time seen."""
     beyond = BEYOND + figures(result.with_censored_least) + " "
     return {
         stat: beyond if value is None else figures(value) + marks.get(stat, " ")
@@ -154,7 +175,7 @@ def _column(cells: list[str], align: Callable[[str, int], str]) -> list[str]:
 def _that_fit(columns: Mapping[str, list[str]], width: int) -> set[str]:
     """The longest run of `CHOICE` that stands in `width` cells, a space before each; at least one."""
     chosen: set[str] = set()
-    for stat in CHOICE:
+    for stat in filter(columns.__contains__, CHOICE):
         width -= len(columns[stat][0]) + 1
         if width < 0 and chosen:
             break

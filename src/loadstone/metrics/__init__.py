@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadstone import registry
 from loadstone.errors import UsageError
@@ -83,9 +84,15 @@ class Number(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A metric that cannot be computed, and why, in one sentence."""
+    """A metric that cannot be computed, and why, in one sentence.
+
+    `ended` and `censored` are there, as in `Samples`, where we ended some of the requests: though none succeeded, it is
+    known how long they took at least.
+    """
 
     reason: str
+    ended: Floats | None = None
+    censored: Floats | None = None
 
 
 Result = Each | Samples | Number | float | Missing
@@ -159,10 +166,13 @@ class Metric(NamedTuple):
         return self.fn.__doc__ or ""
 
     def result(self, tables: Tables) -> Samples | Number | Missing:
-        """What the tables give: a distribution, a number, or the reason why there is none."""
-        for need in self.needs:
-            if not NEEDS[need].met(tables):
-                return Missing(NEEDS[need].reason)
+        """What the tables give: a distribution, a number, or the reason why there is none.
+
+        Where no request succeeded, a time that was broken off is looked at all the same.
+        """
+        lacking = [need for need in self.needs if not NEEDS[need].met(tables)]
+        if lacking and not (lacking == ["success"] and get_type_hints(self.fn)["return"] is Each):
+            return Missing(NEEDS[lacking[0]].reason)
         result = self.fn(tables)
         if isinstance(result, Each):
             return _distribution(result, tables)
@@ -231,13 +241,21 @@ def _of_one(one: Metric) -> Metric | None:
 def _distribution(each: Each, tables: Tables) -> Samples | Missing:
     known = np.isfinite(each.values)
     kept = known if each.failed_too else known & tables.succeeded
-    if not kept.any():
-        return Missing(each.none)
-    samples = Samples(each.values[kept], each.note)
+    ended, censored = _broken_off(each, known, kept, tables)
+    if kept.any():
+        return Samples(each.values[kept], each.note, ended=ended, censored=censored)
+    none = each.none if each.failed_too or tables.succeeded.any() else NEEDS["success"].reason
+    return Missing(none, ended, censored)
+
+
+def _broken_off(
+    each: Each, known: NDArray[np.bool_], kept: NDArray[np.bool_], tables: Tables
+) -> tuple[Floats, Floats] | tuple[None, None]:
+    """All times that were seen to their end, and those that were not; None when we ended no request that had one."""
     if each.broken_off is None:
-        return samples
+        return None, None
     broken = np.isfinite(each.broken_off)
     seen = known & ~broken & (kept | tables.broken_off)
     if not broken.any() and np.array_equal(seen, kept):
-        return samples
-    return samples._replace(ended=each.values[seen], censored=each.broken_off[broken])
+        return None, None
+    return each.values[seen], each.broken_off[broken]

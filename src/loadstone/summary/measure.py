@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from loadstone.metrics import Metric, Missing, Number, Samples, Tables
 from loadstone.report import MetricResult
-from loadstone.stats import Survival, summarise, survival
+from loadstone.stats import summarise, survival, thin
 
 
 def measure(metric: Metric, tables: Tables) -> MetricResult:
@@ -17,7 +17,7 @@ def measure(metric: Metric, tables: Tables) -> MetricResult:
     found = metric.result(tables)
     empty = MetricResult(unit=metric.unit, better=metric.better)
     if isinstance(found, Missing):
-        return replace(empty, reason=found.reason)
+        return _missing(empty, found)
     if isinstance(found, Number):
         return _number(empty, found)
     return _distribution(empty, found)
@@ -29,10 +29,16 @@ def _number(empty: MetricResult, found: Number) -> MetricResult:
     return replace(empty, count=1, mean=found.value, note=found.note)
 
 
+def _missing(empty: MetricResult, found: Missing) -> MetricResult:
+    """No value, but of requests that we broke off what is known; those seen to the metric's end tell what is thin."""
+    seen = 0 if found.ended is None else len(found.ended)
+    return replace(_with_curve(empty, found), reason=found.reason, thin=thin(seen) if seen else ())
+
+
 def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
     if not len(found.values):
         return replace(empty, reason="there is no sample.")
-    curve = _curve(found)
+    empty = _with_curve(empty, found)
     summary = summarise(found.values)
     if not np.isfinite([summary.min, summary.max]).all():
         return replace(empty, reason="some samples are not finite.")
@@ -45,13 +51,18 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
         std=summary.std,
         thin=summary.thin,
         note=found.note,
-        censored=0 if found.censored is None else len(found.censored),
-        with_censored=curve and curve.percentiles,
-        with_censored_least=curve and curve.least,
         **summary.percentiles,
     )
 
 
-def _curve(found: Samples) -> Survival | None:
-    """The percentiles with what we broke off; None when that touched no sample."""
-    return None if found.ended is None or found.censored is None else survival(found.ended, found.censored)
+def _with_curve(empty: MetricResult, found: Samples | Missing) -> MetricResult:
+    """The percentiles with what we broke off; null when that touched no sample."""
+    if found.ended is None or found.censored is None:
+        return empty
+    curve = survival(found.ended, found.censored)
+    return replace(
+        empty,
+        censored=len(found.censored),
+        with_censored=curve.percentiles,
+        with_censored_least=curve.least,
+    )

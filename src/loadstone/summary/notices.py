@@ -34,7 +34,7 @@ FOREIGN_FACTOR = 2.0
 def notices(evidence: Evidence) -> tuple[str, ...]:
     """All notices of a run: its own, then those that its tables give."""
     tables = evidence.tables
-    found = (*_about_run(tables.run), *_about_tables(tables))
+    found = (*_about_run(tables.run), *_about_censored(evidence), *_about_tables(tables))
     return tuple(dict.fromkeys((*tables.run.notices, *found)))
 
 
@@ -52,7 +52,6 @@ def _about_run(run: RunLog) -> Iterator[str]:
 
 
 def _about_tables(tables: Tables) -> Iterator[str]:
-    yield from _about_censored(tables)
     yield from about_transport(tables)
     yield from _about_counts(tables)
     yield from _about_usage(tables)
@@ -65,21 +64,30 @@ def _about_tables(tables: Tables) -> Iterator[str]:
         )
 
 
-def _about_censored(tables: Tables) -> Iterator[str]:
+def _about_censored(evidence: Evidence) -> Iterator[str]:
     """Requests whose latency nobody knows but that it is long, and which figures have them."""
-    cut = int(tables.censored.sum())
-    waited = int(np.isfinite(tables.broken_off_ms("due_ns")).sum()) - cut if tables.has_rate else 0
+    tables = evidence.tables
+    cut, limited = int(tables.censored.sum()), int((tables.broken_off & ~tables.censored).sum())
+    waited = int(np.isfinite(tables.broken_off_ms("due_ns")).sum()) - cut - limited if tables.has_rate else 0
     parts = [
         f"{counted(cut, 'request')} had not ended when the run did" if cut else "",
+        f"{counted(limited, 'request')} {'was' if limited == 1 else 'were'} ended by a time limit"
+        if limited
+        else "",
         f"{counted(waited, 'request')} due {'was' if waited == 1 else 'were'} never sent"
         if waited > 0
         else "",
     ]
-    if told := " and ".join(filter(None, parts)):
-        yield (
-            f"{told}: the plain latencies are those of the quick ones, their upper percentiles too low. Believe the rows"
-            " with the unfinished ones (with_censored in report.json)."
+    *first, last = list(filter(None, parts)) or [""]
+    if last and any(metric.with_censored for metric in evidence.metrics.values()):
+        known = (
+            "the plain latencies are those of the quick ones, their upper percentiles too low. Believe the rows with those"
+            " broken off (with_censored in report.json)."
+            if tables.succeeded.any()
+            else "none succeeded, so all that is known is how long they took at least: the rows with those broken off"
+            " (with_censored in report.json)."
         )
+        yield f"{', '.join(first)}{' and ' if first else ''}{last}: {known}"
 
 
 def _about_prompts(tables: Tables) -> Iterator[str]:
