@@ -68,6 +68,12 @@ def test_a_report_holds_every_metric_in_order(report, answer):
     assert exit_code(found) == Exit.DONE
 
 
+def test_a_run_lasts_until_a_limit_has_ended_its_last_request_and_its_rates_do_not(report, answer):
+    found = report(answer(400, 500, sent=0), answer(sent=0, done=300_000, outcome="timeout-first-token"))
+    assert found.run.duration_s == 300.0
+    assert found.metrics["benchmark_duration"].mean == 0.5
+
+
 def test_thin_percentiles_are_marked_and_still_given(report, answer):
     itl = report(answer(*range(50, 75))).metrics["inter_token_latency"]
     assert itl.p99 == 1.0

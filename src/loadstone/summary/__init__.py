@@ -55,7 +55,7 @@ def summarise(folder: Path) -> Report:
             id=run.id,
             command=run.command,
             started=run.started,
-            duration_s=tables.window_s if tables.window_ns else None,
+            duration_s=_lasted_s(tables),
             end=run.end,
             stopped_by=run.stopped_by,
             stopped_why=run.stopped_why,
@@ -85,6 +85,18 @@ def exit_code(report: Report) -> Exit:
         Exit.INVALID: report.certificate.verdict == "INVALID",
     }
     return precedence(*(code for code, so in holds.items() if so))
+
+
+def _lasted_s(tables: Tables) -> float | None:
+    """From the first send until nothing was under way any more, whoever ended it; None when nothing was sent.
+
+    Longer than the window of the rates where a time limit, or the run's end, was awaited.
+    """
+    left_ns = tables.left_ns.max()
+    if tables.window_ns is None or not isinstance(left_ns, int):
+        return None
+    sent_ns, last_ns = tables.window_ns
+    return (max(last_ns, left_ns) - sent_ns) / 1e9
 
 
 def _environment(run: RunLog) -> dict[str, Any]:
