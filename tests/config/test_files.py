@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,62 @@ def test_a_link_is_the_file_it_leads_to(tmp_path):
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.toml")
     assert refusal(tmp_path / "a.toml").endswith("a.toml: is a pipe or a device; give a file.")
+
+
+# ---- pipes, where they are allowed --------------------------------------------------------------------
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe, and a function that writes to it from elsewhere."""
+    file = tmp_path / "pipe"
+    os.mkfifo(file)
+    writers = []
+
+    def write(*pieces):
+        def run():
+            with file.open("wb", buffering=0) as opened:
+                for piece in pieces:
+                    opened.write(piece)
+
+        writers.append(threading.Thread(target=run, daemon=True))
+        writers[-1].start()
+
+    yield file, write
+    for writer in writers:
+        writer.join(5)
+
+
+def test_a_pipe_is_read_until_its_writer_closes_it(pipe):
+    file, write = pipe
+    write(b"sk-", b"hunter2\n")
+    assert content(file, pipe_s=5.0) == b"sk-hunter2\n"
+
+
+def test_a_pipe_whose_writer_has_gone_is_read_to_its_end():
+    ours, theirs = os.pipe()
+    os.write(theirs, b"sk-hunter2")
+    os.close(theirs)
+    assert content(Path(f"/dev/fd/{ours}"), pipe_s=5.0) == b"sk-hunter2"
+    os.close(ours)
+
+
+def test_a_pipe_that_nobody_closes_is_waited_for_so_long(pipe):
+    ours, theirs = os.pipe()
+    os.write(theirs, b"sk-")
+    with pytest.raises(UsageError, match=r"is a pipe whose writer is not done within 0\.05 s"):
+        content(Path(f"/dev/fd/{ours}"), pipe_s=0.05)
+    os.close(ours)
+    os.close(theirs)
+    with pytest.raises(UsageError, match=r"is a pipe whose writer is not done within 0\.05 s"):
+        content(pipe[0], pipe_s=0.05)
+
+
+def test_a_pipe_without_end_is_not_read_for_ever(pipe):
+    file, write = pipe
+    write(b"x" * 4096)
+    with pytest.raises(UsageError, match="is larger than 1 KiB"):
+        content(file, 1024, pipe_s=5.0)
 
 
 def test_a_folder(tmp_path):

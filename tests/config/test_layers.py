@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from loadstone.config import Config, from_flags, leaves, load
@@ -76,6 +78,14 @@ def test_a_key_from_a_file_is_the_key(write):
     file = write(" sk-hunter2\n", "key")
     config = loaded(endpoint__api_key_file=[str(file)])
     assert (config.endpoint.api_key, config.endpoint.api_key_file) == ("sk-hunter2", str(file))
+
+
+def test_a_key_may_come_through_a_pipe():
+    ours, theirs = os.pipe()
+    os.write(theirs, b"sk-hunter2\n")
+    os.close(theirs)
+    assert loaded(endpoint__api_key_file=[f"/dev/fd/{ours}"]).endpoint.api_key == "sk-hunter2"
+    os.close(ours)
 
 
 @pytest.mark.parametrize("first", ["endpoint__api_key", "sets"])

@@ -1,13 +1,16 @@
 """Files that a user names: their bytes, if they are files and not too large; a config file's nested document.
 
-Knows formats, no keys. What is no file (a pipe, a device) is refused and not waited for.
+Knows formats, no keys. What is no file (a pipe, a device) is refused and not waited for, but for a pipe where the
+caller says how long.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import select
 import stat
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,23 +24,54 @@ _LONG_KEY = re.compile(r"""(?<![\w"'.-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\
 """A dotted key so long that reading it takes the square of its length."""
 
 
-def content(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """What a regular file holds. Raises `UsageError`."""
+def content(file: Path, most_bytes: int = MOST_BYTES, pipe_s: float = 0.0) -> bytes:
+    """What a regular file holds, or a pipe whose writer is done within `pipe_s`. Raises `UsageError`."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):
+            if stat.S_ISFIFO(mode) and pipe_s:
+                found = _from_pipe(descriptor, most_bytes + 1, pipe_s)
+            elif not stat.S_ISREG(mode):
                 kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
                 raise UsageError(f"{file}: is {kind}; give a file.")
-            with open(descriptor, "rb", closefd=False) as opened:
-                found = opened.read(most_bytes + 1)
+            else:
+                with open(descriptor, "rb", closefd=False) as opened:
+                    found = opened.read(most_bytes + 1)
         finally:
             os.close(descriptor)
+    except TimeoutError:
+        raise UsageError(f"{file}: is a pipe whose writer is not done within {pipe_s:g} s.") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}.") from None
     if len(found) > most_bytes:
         raise UsageError(f"{file}: is larger than {most_bytes >> 10} KiB; is it the right file?")
+    return found
+
+
+def _from_pipe(descriptor: int, most_bytes: int, limit_s: float) -> bytes:
+    """What a pipe, opened without waiting, holds until its writer closes it. Raises `TimeoutError`.
+
+    Before a writer has come, a read finds an end that means nothing.
+    """
+    deadline = time.monotonic() + limit_s
+    writer = select.poll()
+    writer.register(descriptor, select.POLLIN)
+    found, come = b"", False
+    while len(found) < most_bytes:
+        try:
+            piece = os.read(descriptor, most_bytes - len(found))
+        except BlockingIOError:
+            piece = None
+        if piece:
+            found += piece
+        elif piece is not None and (found or come):
+            break
+        else:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not writer.poll(left_s * 1000):
+                raise TimeoutError
+            come = True
     return found
 
 

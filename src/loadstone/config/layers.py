@@ -28,6 +28,8 @@ _NAME = re.compile(r"[\w.-]{0,80}")
 T = TypeVar("T", bound=msgspec.Struct)
 
 KEY_VARIABLE = "LOADSTONE_API_KEY"
+KEY_S = 10.0
+"""How long a command that brings the key, as in `--api-key-file <(pass show key)`, may take."""
 
 
 def load(
@@ -83,7 +85,7 @@ def _at_home(name: str, file: str) -> str:
 
 def _key_in(file: str) -> str:
     try:
-        key = content(Path(file)).decode("ascii").strip()
+        key = content(Path(file), pipe_s=KEY_S).decode("ascii").strip()
     except UsageError as error:
         raise UsageError(f"endpoint.api_key_file: {error}") from None
     except UnicodeDecodeError:

@@ -114,7 +114,9 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
     api_key_file: Annotated[
         str | None,
         option(
-            "--api-key-file", "Read the key from this file, white space at its ends left out.", form="FILE"
+            "--api-key-file",
+            "Read the key from this file or pipe, white space at its ends left out.",
+            form="FILE",
         ),
     ] = None
     headers: Annotated[
