@@ -249,6 +249,26 @@ def test_first_tokens_that_the_server_sent_together_are_its_own_doing(check, ans
     assert check("first_tokens", *together).verdict == "VALID"
 
 
+@pytest.mark.parametrize(
+    ("together", "finding"),
+    [
+        (0, "first tokens bear stamps of their own."),
+        (5, "25 % of the first tokens came together with others; the rest bear stamps of their own."),
+        (20, "every first token came together with others, which date it."),
+    ],
+)
+def test_first_tokens_that_came_with_others_are_not_said_to_stand_alone(together, finding, check, answer):
+    rows = [answer(50, 50, lag=0.1, coalesced=True) for _ in range(together)]
+    rows += [answer(50, 60, lag=0.1) for _ in range(20 - together)]
+    found = check("first_tokens", *rows)
+    assert (found.verdict, found.finding) == ("VALID", finding)
+
+
+def test_how_late_first_tokens_were_read_is_said_with_its_percentile(check, answer):
+    rows = [answer(70, 70, 70, lag=10 * (1 + k // 18)) for k in range(20)]
+    assert "were read together with later ones, 11 ms late (p90), and" in check("first_tokens", *rows).finding
+
+
 def test_a_backlog_that_was_cut_off_still_shows(evidence, open_loop):
     rows = open_loop(lambda i: 50 + 100 * i)
     for row in rows[20:]:
@@ -350,7 +370,10 @@ def test_what_the_client_lost_is_no_word_of_the_server(check, steady, answer):
     lost = [answer(outcome="client-fault")] * 5
     assert check("failures", *steady(95), *lost).value == 0.0
     assert check("succeeded", *lost).advice == "See the faults and loadstone.log."
-    assert check("succeeded", *lost, answer(5, outcome="reset")).advice == "See the faults for the server's words."
+    assert (
+        check("succeeded", *lost, answer(5, outcome="reset")).advice
+        == "See the faults for the server's words."
+    )
 
 
 def test_a_run_of_nothing_but_failures_is_judged_once(evidence, answer):

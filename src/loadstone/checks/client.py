@@ -113,9 +113,9 @@ def client_lag(evidence: Evidence) -> Check:
 
 
 def first_tokens(evidence: Evidence) -> Check:
-    """First tokens bear stamps of their own: time_to_first_token is as exact as it looks.
+    """First tokens bear stamps of their own, or were read in time: time_to_first_token is as exact as it looks.
 
-    A client that reads them late finds later tokens behind them, and all bear the last one's stamp. DEGRADED when
+    A server may send the first token together with others, and then it came when they did. But a client that reads them late finds later tokens behind them, and all bear the last one's stamp. DEGRADED when
     that befell a tenth of the answers and a tenth of the lags is above 1 ms, INVALID when half of the answers.
     """
     undated = evidence.metrics["undated_first_tokens"].mean
@@ -123,9 +123,14 @@ def first_tokens(evidence: Evidence) -> Check:
     if undated is None or lag is None:
         return answer("first_tokens", "VALID", None, "%", "not seen: no first token with a stamp came.")
     if undated < BLURRED_PERCENT or lag <= CLIENT_LAG_MS:
-        return answer("first_tokens", "VALID", undated, "%", "first tokens bear stamps of their own.")
+        told = "first tokens bear stamps of their own."
+        if undated:
+            told = f"{undated:.3g} % of the first tokens came together with others; the rest bear stamps of their own."
+        if undated == 100:
+            told = "every first token came together with others, which date it."
+        return answer("first_tokens", "VALID", undated, "%", told)
     finding = (
-        f"{undated:.3g} % of the first tokens were read together with later ones, {brief(lag)} ms late (median), and are"
+        f"{undated:.3g} % of the first tokens were read together with later ones, {brief(lag)} ms late (p90), and are"
         " dated by these: time to first token is too long."
     )
     advice = "Lower the load, or give the client more --workers and cores of its own."

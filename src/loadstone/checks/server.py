@@ -92,7 +92,9 @@ def failures(evidence: Evidence) -> Check:
     share = evidence.metrics["error_rate"].mean
     if share is None:
         why = evidence.metrics["error_rate"].reason
-        return answer("failures", "VALID", None, "%", f"which share of the requests failed is not known: {why}")
+        return answer(
+            "failures", "VALID", None, "%", f"which share of the requests failed is not known: {why}"
+        )
     if share < ERRORS_PERCENT:
         return answer("failures", "VALID", share, "%", "fewer than 1 % of the requests failed.")
     if not evidence.tables.succeeded.any():
