@@ -32,6 +32,11 @@ def test_a_prompt_that_the_server_counts_otherwise_and_has_cached_is_told(told, 
     )
 
 
+def test_more_cached_tokens_than_the_prompt_has_are_no_share_of_it(told, answer):
+    usage = {"planned_input_tokens": 100, "usage_prompt_tokens": 100, "usage_cached_tokens": 300}
+    assert told(answer(5, 6) | usage) == ()
+
+
 def test_unfinished_and_unsent_requests_are_counted_and_the_right_figures_named(told, answer, unsent):
     rows = answer(100, due=0), answer(5, due=0, done=900, outcome="cut"), unsent(due=5), unsent(due=6)
     (found,) = told(*rows, rate=10, cap=2)

@@ -15,6 +15,16 @@ def test_reasoning_is_taken_off_where_it_is_told(tables, answer, result):
     assert result("reasoning_token_count", run).values.tolist() == [60.0]
 
 
+def test_no_answer_has_fewer_than_no_tokens(tables, answer, result, reason):
+    wrong = answer(5, tokens=4, usage_reasoning_tokens=60)
+    found = result("output_token_count", tables(wrong, answer(5, tokens=9, usage_reasoning_tokens=9)))
+    assert found.values.tolist() == [0.0]
+    assert found.note == "1 answer with more reasoning tokens than tokens in all, by usage, left out."
+    assert reason("output_token_count", tables(wrong)) == (
+        "the server counts more reasoning tokens than tokens in all."
+    )
+
+
 @pytest.mark.parametrize("name", ["output_token_count", "reasoning_token_count"])
 def test_reasoning_that_is_not_told_is_missing(name, tables, answer, reason):
     assert "does not tell" in reason(name, tables(answer(5)))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from loadstone.figures import counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
 
 ORDER = 40
 
 _UNKNOWN = "the number of tokens is not known for any answer."
 _NOT_TOLD = "the server does not tell how many tokens were reasoning."
+_MORE_THAN_ALL = "the server counts more reasoning tokens than tokens in all."
 
 
 @metric("input_sequence_length", unit="tokens", better="neither", needs=("success",))
@@ -30,8 +32,16 @@ def output_sequence_length(tables: Tables) -> Each:
 
 @metric("output_token_count", unit="tokens", better="neither", needs=("success",))
 def output_token_count(tables: Tables) -> Each:
-    """Tokens of one answer without its reasoning, where the server tells the latter: OSL - reasoning tokens."""
-    return Each(tables.number("output_tokens") - tables.number("usage_reasoning_tokens"), _NOT_TOLD)
+    """Tokens of one answer without its reasoning, where the server tells the latter: OSL - reasoning tokens.
+
+    Where a server counts more reasoning tokens than tokens in all it is not known, and the note counts the answers.
+    """
+    rest = tables.number("output_tokens") - tables.number("usage_reasoning_tokens")
+    wrong = int(((rest < 0) & tables.succeeded).sum())
+    if not wrong:
+        return Each(rest, _NOT_TOLD)
+    note = f"{counted(wrong, 'answer')} with more reasoning tokens than tokens in all, by usage, left out."
+    return Each(np.where(rest < 0, np.nan, rest), _MORE_THAN_ALL, note)
 
 
 @metric("reasoning_token_count", unit="tokens", better="neither", needs=("success",))

@@ -101,7 +101,7 @@ def _about_prompts(tables: Tables) -> Iterator[str]:
             " its chat template, or another tokenizer than ours (--tokenizer takes the model's own)."
         )
     cached = tables.number("usage_cached_tokens")
-    known &= np.isfinite(cached)
+    known &= cached <= told
     share = float(cached[known].sum() / told[known].sum()) if told[known].sum() > 0 else 0.0
     if share >= CACHED_SHARE:
         yield (
