@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import msgspec
 import polars as pl
+import psutil
 import pytest
 
 from loadstone import folder as layout
@@ -79,6 +80,20 @@ def loadstone(tmp_path_factory):
     return run
 
 
+class Started(subprocess.Popen):
+    """A command under way."""
+
+    def ended(self):
+        """What it was, when it has ended by itself."""
+        out, err = self.communicate(timeout=PATIENCE_S)
+        return Done(self.returncode, out, err)
+
+    def children(self, module):
+        """The processes it has started that run a module."""
+        found = psutil.Process(self.pid).children()
+        return [child for child in found if module in child.cmdline()]
+
+
 @pytest.fixture
 def started(tmp_path):
     """Starts `loadstone WORDS...` and gives the process; whatever still runs at the end is killed."""
@@ -86,7 +101,7 @@ def started(tmp_path):
 
     def start(words, **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        process = subprocess.Popen(
+        process = Started(
             [*PROGRAM, *shlex.split(words)], cwd=tmp_path, env=environ(options.pop("changes", {})),
             stdin=subprocess.DEVNULL, text=True, **options,
         )  # fmt: skip
@@ -145,6 +160,16 @@ class Folder:
     def due_ns(self):
         """Due times from the start of the measured phase."""
         return (self.requests["due_ns"] - self.measured.start_ns).to_list()
+
+    @property
+    def recorded_bytes(self):
+        """What the workers have written so far and no decoder has taken."""
+        return sum(file.stat().st_size for file in self.path.glob("recording/w*.dat"))
+
+    def adds_up(self):
+        """Every planned request is there once and has ended in one way."""
+        assert self.report.outcomes.planned == sum(self.counts.values()) == len(self.requests)
+        assert self.requests["request"].to_list() == list(range(len(self.requests)))
 
     def number(self, metric):
         return self.report.metrics[metric].mean
@@ -256,6 +281,19 @@ def simulate(tmp_path_factory):
 def engine(simulate):
     """The engine most tests share: quick steps, model `sim`."""
     return simulate("--step-ms 1")
+
+
+@pytest.fixture
+def running(started, engine, tmp_path):
+    """A benchmark in `tmp_path / "run"`, when its first answers have come: one of 40 tokens is about 10,000 bytes."""
+
+    def start(words, url=engine.url, **options):
+        process = started(f"profile --url {url} --artifact-dir run {words}", **options)
+        until(lambda: process.poll() is not None or Folder(tmp_path / "run").recorded_bytes > 200_000)
+        assert process.poll() is None, process.communicate()[1]
+        return process
+
+    return start
 
 
 # ---- a server that plays scripts ------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import time
 
-import psutil
 import pytest
 
 from loadstone.errors import Exit
@@ -19,43 +18,9 @@ S = 1_000_000_000
 LOAD = "--streaming --isl 16 --osl 40 --extra-inputs ignore_eos:true --concurrency 4 --request-count"
 
 
-@pytest.fixture
-def running(started, engine, tmp_path, wait_until):
-    """A run with some words, when its first answers have come."""
-
-    def start(words, url=engine.url, **options):
-        process = started(f"profile --url {url} --artifact-dir run {words}", **options)
-        wait_until(lambda: process.poll() is not None or recorded_bytes(tmp_path / "run") > 100_000)
-        assert process.poll() is None, process.communicate()[1]
-        return process
-
-    return start
-
-
-def recorded_bytes(folder):
-    """What the workers have written so far; an answer of 40 tokens is about 10,000."""
-    return sum(file.stat().st_size for file in folder.glob("recording/w*.dat"))
-
-
-def children(process, module):
-    """The processes of a run that run a module."""
-    found = psutil.Process(process.pid).children()
-    return [child for child in found if module in child.cmdline()]
-
-
-def ended(process):
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def adds_up(run):
-    assert run.report.outcomes.planned == sum(run.counts.values()) == len(run.requests)
-    assert run.requests["request"].to_list() == list(range(len(run.requests)))
-
-
 def hurt(process, module, number):
     """Sends a signal to the first child that runs a module; when that was."""
-    children(process, module)[0].send_signal(number)
+    process.children(module)[0].send_signal(number)
     return time.monotonic_ns()
 
 
@@ -72,7 +37,7 @@ HOW = pytest.mark.parametrize(
 def test_a_dead_worker_makes_the_run_invalid_and_loses_no_count(running, tmp_path, run_of, number, fault):
     process = running(f"{LOAD} 1000 --workers 2")
     hurt_ns = hurt(process, "loadstone.load.worker", number)
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     run = run_of(tmp_path / "run")
     assert code == Exit.INVALID == 5, err
     [death] = run.log.deaths
@@ -81,7 +46,7 @@ def test_a_dead_worker_makes_the_run_invalid_and_loses_no_count(running, tmp_pat
     assert out.startswith(f"INVALID: {death.process} died ({fault}); what it had under way is lost.")
     assert run.check("processes").verdict == "INVALID"
     assert run.report.outcomes.planned == 1000
-    adds_up(run)
+    run.adds_up()
     assert set(run.counts) == {"ok-length", "client-fault"}
     assert run.counts["ok-length"] > 900
 
@@ -90,7 +55,7 @@ def test_a_dead_worker_makes_the_run_invalid_and_loses_no_count(running, tmp_pat
 def test_the_death_of_the_only_worker_ends_the_run(running, tmp_path, run_of, phase):
     process = running(f"{LOAD} 4000 --workers 1 {phase}")
     hurt(process, "loadstone.load.worker", signal.SIGKILL)
-    code, _, _ = ended(process)
+    code, _, _ = process.ended()
     run = run_of(tmp_path / "run")
     assert code == (Exit.FAILED if phase else Exit.INVALID), "nothing was measured if it died in the warm-up"
     assert [death.process for death in run.log.deaths] == ["worker 0"]
@@ -104,11 +69,11 @@ def test_what_was_dealt_to_a_dead_worker_is_the_fault_of_the_client(running, tmp
         " --request-count 200 --workers 2"
     )
     hurt(process, "loadstone.load.worker", signal.SIGKILL)
-    code, _, _ = ended(process)
+    code, _, _ = process.ended()
     run = run_of(tmp_path / "run")
     assert code == Exit.INVALID
     assert run.report.outcomes.planned == 200
-    adds_up(run)
+    run.adds_up()
     assert set(run.counts) == {"ok-length", "client-fault"}
     lost = run.requests.filter(run.requests["outcome"] == "client-fault")["request"]
     assert len(set((lost % 2).to_list())) == 1, "the other worker has sent all of its own"
@@ -119,7 +84,7 @@ def test_what_was_dealt_to_a_dead_worker_is_the_fault_of_the_client(running, tmp
 def test_a_dead_decoder_costs_nothing_but_time_and_the_certificate(running, tmp_path, run_of, number, fault):
     process = running(f"{LOAD} 1000 --warmup-request-count 5")
     hurt_ns = hurt(process, "loadstone.read.follow", number)
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     run = run_of(tmp_path / "run")
     assert code == Exit.INVALID, err
     [death] = run.log.deaths
@@ -139,24 +104,24 @@ def test_a_dead_composer_stops_the_load(running, tmp_path, run_of, number, fault
         "--streaming --isl 3000 --osl 40 --extra-inputs ignore_eos:true --concurrency 4 --request-count 100000"
     )
     hurt(process, "loadstone.compose", number)
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     run = run_of(tmp_path / "run")
     assert (code, run.log.stopped_by) == (Exit.FAILED, "trouble")
     assert run.log.stopped_why == f"the composer died ({fault}); see loadstone.log"
     assert out.startswith("STOPPED: the composer died")
     assert f"stopping (the composer died ({fault}); see loadstone.log)" in err
-    adds_up(run)
+    run.adds_up()
 
 
 @HOW
 def test_a_dead_built_in_engine_stops_the_load(running, tmp_path, run_of, number, fault):
     process = running(f"{LOAD} 4000 --benchmark-grace-period 1 --duration 600", url="sim:step_ms=1")
     hurt(process, "loadstone.sim.server", number)
-    code, _, _ = ended(process)
+    code, _, _ = process.ended()
     run = run_of(tmp_path / "run")
     assert (code, run.log.end, run.log.stopped_by) == (Exit.FAILED, "aborted", "trouble")
     assert run.log.stopped_why == f"the built-in engine died ({fault}); see loadstone.log"
-    adds_up(run)
+    run.adds_up()
     assert run.report.outcomes.planned < 4000
 
 
@@ -269,14 +234,14 @@ def test_a_disk_that_fills_up_stops_the_load_and_what_was_recorded_is_reported(
         f"profile --url {engine.url} --artifact-dir run {LOAD} 2000 --no-inputs-json",
         preexec_fn=files_of(1_500_000),
     )
-    code, _, err = ended(process)
+    code, _, err = process.ended()
     run = run_of(tmp_path / "run")
     assert code == Exit.FAILED, err
     assert (run.log.end, run.log.stopped_by) == ("aborted", "trouble")
     assert "the recording cannot be written: File too large" in run.log.stopped_why
     assert f"cancelling what is under way ({run.log.stopped_why})" in err
     assert "Traceback" not in err
-    adds_up(run)
+    run.adds_up()
     assert run.counts["ok-length"] > 50
 
 
@@ -284,7 +249,7 @@ def test_a_report_that_does_not_fit_can_be_made_later(good, engine, started, loa
     run = good(f"--url {engine.url} --streaming --isl 16 --osl 4 --request-count 5")
     before = (run.path / "report.json").read_bytes()
     process = started(f"report {run.path}", preexec_fn=files_of(1_000))
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     assert (code, out) == (Exit.FAILED, "")
     assert err == (
         "loadstone: error: no space left for the report of this run; nothing recorded is lost."
@@ -340,7 +305,7 @@ def test_few_descriptors_are_told_before_the_start_and_are_no_failure(started, e
         " --request-count 80 --workers 1",
         preexec_fn=limit,
     )
-    _, _, err = ended(process)
+    _, _, err = process.ended()
     sentence = "A process may have 90 open files (ulimit -n) and 40 connections a worker need 104"
     run = run_of(tmp_path / "run")
     assert sentence in err
@@ -350,12 +315,12 @@ def test_few_descriptors_are_told_before_the_start_and_are_no_failure(started, e
 
 def test_nothing_hangs_when_a_process_is_stopped_at_the_end(running, tmp_path, run_of, wait_until):
     process = running(f"{LOAD} 100")
-    [decoder] = children(process, "loadstone.read.follow")
-    [worker] = children(process, "loadstone.load.worker")
+    [decoder] = process.children("loadstone.read.follow")
+    [worker] = process.children("loadstone.load.worker")
     decoder.suspend()
     worker.suspend()
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
-    code, _, _ = ended(process)
+    code, _, _ = process.ended()
     assert code == Exit.INVALID
     assert {death.process for death in run_of(tmp_path / "run").log.deaths} == {"worker 0", "decoder 0"}

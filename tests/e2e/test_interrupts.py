@@ -16,42 +16,6 @@ from loadstone.errors import Exit
 SLOW = "--streaming --isl 16 --osl 40 --extra-inputs ignore_eos:true --concurrency 4 --request-count 4000"
 
 
-@pytest.fixture
-def running(started, engine, tmp_path, wait_until):
-    """A run that would take minutes, when its first answers have come."""
-
-    def start(words="", url=engine.url, **options):
-        process = started(f"profile --url {url} --artifact-dir run {SLOW} {words}", **options)
-        log = tmp_path / "run/run.json"
-        wait_until(lambda: process.poll() is not None or log.exists())
-        wait_until(lambda: process.poll() is not None or recorded_bytes(tmp_path / "run") > 200_000)
-        assert process.poll() is None, process.communicate()[1]
-        return process
-
-    return start
-
-
-def recorded_bytes(folder):
-    """What the workers have written so far; an answer of 40 tokens is about 10,000."""
-    return sum(file.stat().st_size for file in folder.glob("recording/w*.dat"))
-
-
-def children(process, module):
-    """The processes of a run that run a module."""
-    found = psutil.Process(process.pid).children()
-    return [child for child in found if module in child.cmdline()]
-
-
-def ended(process):
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def adds_up(run):
-    assert run.report.outcomes.planned == sum(run.counts.values()) == len(run.requests)
-    assert run.requests["request"].to_list() == list(range(len(run.requests)))
-
-
 ALL = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 
 
@@ -62,26 +26,26 @@ def heeding_hangups():
 
 @ALL
 def test_one_signal_lets_answers_under_way_end(running, tmp_path, run_of, number):
-    process = running(preexec_fn=heeding_hangups)
+    process = running(SLOW, preexec_fn=heeding_hangups)
     process.send_signal(number)
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     run = run_of(tmp_path / "run")
     assert code == Exit.INTERRUPTED == 130
     assert (run.log.end, run.log.stopped_by) == ("interrupted", "user")
     assert run.counts == {"ok-length": run.report.outcomes.planned}
     assert 4 < run.report.outcomes.planned < 4000
-    adds_up(run)
+    run.adds_up()
     assert out.startswith("STOPPED")
     assert "stopping: answers under way have 30 s to end; once more (Ctrl-C) cancels them\n" in err
 
 
 def test_what_nohup_has_set_aside_is_not_heeded(running, tmp_path, run_of):
-    process = running(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process = running(SLOW, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     process.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
     process.send_signal(signal.SIGINT)
-    assert ended(process)[0] == 130
+    assert process.ended()[0] == 130
 
 
 @ALL
@@ -93,7 +57,7 @@ def test_before_the_load_a_signal_leaves_nothing_behind(started, scripted, tmp_p
     wait_until(lambda: server.posts)
     crew = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     assert (code, out, err.splitlines()[-1]) == (130, "", "loadstone: error: interrupted.")
     assert list(tmp_path.iterdir()) == []
     assert [child for child in crew if child.is_running()] == []
@@ -109,32 +73,32 @@ def test_a_second_signal_cancels_them(started, scripted, tmp_path, run_of, wait_
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
     process.send_signal(signal.SIGINT)
-    code, _, _ = ended(process)
+    code, _, _ = process.ended()
     run = run_of(tmp_path / "run")
     assert code == 130
     assert run.counts == {"ok": 3, "cancelled": 2}
-    adds_up(run)
+    run.adds_up()
 
 
 def test_a_third_signal_leaves_at_once_and_what_was_recorded_can_be_reported(
     running, loadstone, tmp_path, run_of, wait_until
 ):
-    process = running(preexec_fn=heeding_hangups)
+    process = running(SLOW, preexec_fn=heeding_hangups)
     crew = psutil.Process(process.pid).children()
-    [decoder] = children(process, "loadstone.read.follow")
+    [decoder] = process.children("loadstone.read.follow")
     decoder.suspend()  # main has to wait for it
     process.send_signal(signal.SIGINT)
-    wait_until(lambda: not children(process, "loadstone.load.worker"))
+    wait_until(lambda: not process.children("loadstone.load.worker"))
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGHUP)  # not thrice the same: two of a kind may arrive as one
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     sentence = "interrupted; `loadstone report run` makes the report of what was recorded."
     assert (code, out, err.splitlines()[-1]) == (130, "", f"loadstone: error: {sentence}")
     assert [child for child in crew if child.is_running()] == []
     loadstone("report", str(tmp_path / "run"))
     run = run_of(tmp_path / "run")
     assert run.counts["ok-length"] > 10
-    adds_up(run)
+    run.adds_up()
 
 
 UP = """
@@ -163,7 +127,8 @@ def test_an_interrupt_in_the_first_second_shows_no_trace(scripted, tmp_path):
             process.wait(0.5)
         if process.poll() is None:  # the load has begun: do not wait for answers
             process.send_signal(signal.SIGINT)
-        code, _, err = ended(process)
+        _, err = process.communicate(timeout=60)
+        code = process.returncode
         assert code in (130, -signal.SIGINT), err
         assert "Traceback" not in err
         assert (code == -signal.SIGINT) == (err == "")
@@ -178,18 +143,18 @@ def test_after_an_interrupt_an_open_loop_plans_no_more_than_was_due(
         f"profile --url {engine.url} --artifact-dir run --streaming --isl 16 --osl 4 --request-rate 50"
         " --request-count 4000 --workers 2"
     )
-    wait_until(lambda: recorded_bytes(tmp_path / "run") > 10_000)
+    wait_until(lambda: run_of(tmp_path / "run").recorded_bytes > 10_000)
     process.send_signal(signal.SIGINT)
-    code, _, _ = ended(process)
+    code, _, _ = process.ended()
     run = run_of(tmp_path / "run")
     assert code == 130
-    adds_up(run)
+    run.adds_up()
     assert max(run.due_ns) < run.measured.stop_ns - run.measured.start_ns
     assert run.report.outcomes.planned < 4000
 
 
 def test_a_run_whose_main_process_was_killed_can_be_reported(running, loadstone, tmp_path, run_of):
-    process = running("--warmup-request-count 3")
+    process = running(f"{SLOW} --warmup-request-count 3")
     crew = psutil.Process(process.pid).children()
     process.kill()
     _, alive = psutil.wait_procs(crew, timeout=20)
@@ -206,7 +171,7 @@ def test_a_run_whose_main_process_was_killed_can_be_reported(running, loadstone,
 
 
 def test_a_run_that_goes_on_is_left_alone(running, loadstone, tmp_path, run_of):
-    process = running("--workers 2")
+    process = running(f"{SLOW} --workers 2")
     folder = str(tmp_path / "run")
     asked = loadstone("report", folder)
     forced = loadstone("profile", "--url", "sim:", "--artifact-dir", folder, "--force", "--isl", "16")
@@ -214,26 +179,26 @@ def test_a_run_that_goes_on_is_left_alone(running, loadstone, tmp_path, run_of):
     assert asked.err == f"loadstone: error: {folder}: its run still goes on; ask again when it has ended.\n"
     assert "its run still goes on; choose another." in forced.err
     process.send_signal(signal.SIGINT)
-    ended(process)
+    process.ended()
     run = run_of(folder)
-    adds_up(run)
+    run.adds_up()
     assert run.counts == {"ok-length": run.report.outcomes.planned}
 
 
 def test_nothing_is_left_running(running, tmp_path):
-    process = running("--workers 2")
+    process = running(f"{SLOW} --workers 2")
     crew = psutil.Process(process.pid).children(recursive=True)
     assert len(crew) == 3
     process.send_signal(signal.SIGINT)
-    ended(process)
+    process.ended()
     assert [child for child in crew if child.is_running()] == []
     assert not (tmp_path / "run/recording").exists()
 
 
 def test_a_folder_that_is_removed_meanwhile_is_told_in_one_sentence(running, tmp_path):
-    process = running()
+    process = running(SLOW)
     shutil.rmtree(tmp_path / "run", ignore_errors=True)
     process.send_signal(signal.SIGINT)
-    code, out, err = ended(process)
+    code, out, err = process.ended()
     assert (code, out) == (Exit.FAILED, "")
     assert err.splitlines()[-1].endswith("was removed while the run lasted; what it held is lost.")
