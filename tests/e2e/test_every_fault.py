@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from itertools import pairwise
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -11,74 +13,172 @@ import pytest
 from loadstone.errors import Exit
 from loadstone.read.outcome import SUCCESSES
 from loadstone.sim.faults import FAULTS
+from loadstone.terminal import HIDDEN
 
-TOKENS, REQUESTS = 5, 600
-LIMITS = (
-    "--connect-timeout-seconds 2 --first-token-timeout-seconds 1.2 --idle-timeout-seconds 1.5"
-    " --request-timeout-seconds 3 --max-response-bytes 25000000"
+TOKENS = 5
+LOAD = (
+    f"--model sim --isl 16 --osl {TOKENS} --seed 1 --connect-timeout-seconds 2 --idle-timeout-seconds 1.5"
+    " --request-timeout-seconds 3 --max-response-bytes 8000000"
 )
-LOAD = f"--model sim --streaming --isl 16 --osl {TOKENS} --seed 1 {LIMITS}"
-OF_A_REQUEST = [fault for fault in FAULTS.values() if not fault.whole_server]
-OF_THE_SERVER = [fault.name for fault in FAULTS.values() if fault.whole_server]
+STREAMED = f"{LOAD} --streaming --first-token-timeout-seconds 1.2"
+MANY = "--concurrency 48 --failed-request-threshold 1 --request-count"
+OF_A_REQUEST = [fault.name for fault in FAULTS.values() if not fault.whole_server]
+OF_ANY_REQUEST = [name for name in OF_A_REQUEST if not FAULTS[name].needs]
 
 
-# ---- all of them mixed, in one run ------------------------------------------------------------------------
+class Mixed(NamedTuple):
+    """A run in which every request met a fault."""
+
+    run: object
+    truth: dict
+    """What the server says, by the request's id."""
+    names: list[str]
+    """The faults."""
+    requests: int
+    streamed: bool
+
+    @property
+    def rows(self):
+        """Of every request the fault it met, its outcome, and what was said of it."""
+        found = self.run.requests.select("request_id", "outcome", "fault").rows()
+        return [(self.truth[request_id].fault, outcome, words) for request_id, outcome, words in found]
 
 
-@pytest.fixture(scope="module")
-def mixed_engine(simulate):
-    return simulate("--fault all")
+def mix(profile, simulate, names, requests, streamed=True):
+    engine = simulate(" ".join(f"--fault {name}" for name in names))
+    run = profile(f"--url {engine.url} {STREAMED if streamed else LOAD} {MANY} {requests}")
+    truth = engine.truth(run, requests + 1)  # and the preflight
+    engine.stop()
+    return Mixed(run, truth, names, requests, streamed)
 
 
-@pytest.fixture(scope="module")
-def mixed(profile, mixed_engine):
-    """A run in which every request met a fault, and the outcome of each by the fault's name."""
-    words = f"--concurrency 24 --request-count {REQUESTS} --failed-request-threshold 1"
-    run = profile(f"--url {mixed_engine.url} {LOAD} {words}")
-    truth = mixed_engine.truth(run, 1)
-    faults = {row.request_id: row.fault for row in truth.values()}
-    rows = run.requests.select("request_id", "outcome", "fault").rows()
-    return run, [(faults.get(request_id), outcome, words) for request_id, outcome, words in rows]
+# ---- all of them mixed ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["streamed", "unstreamed"])
+def mixed(profile, simulate, request):
+    """All faults that hit requests for a stream, or for none."""
+    if request.param:
+        return mix(profile, simulate, OF_A_REQUEST, 600)
+    return mix(profile, simulate, OF_ANY_REQUEST, 300, streamed=False)
 
 
 def test_every_request_has_the_outcome_of_its_fault(mixed):
-    _, rows = mixed
     wrong = [
-        (name, outcome, words) for name, outcome, words in rows if name and outcome != FAULTS[name].outcome
+        (name, outcome, words)
+        for name, outcome, words in mixed.rows
+        if outcome != FAULTS[name].outcome_of(mixed.streamed)
     ]
     assert wrong == []
-    assert sum(name is not None for name, _, _ in rows) == REQUESTS
 
 
 def test_most_faults_were_met(mixed):
-    _, rows = mixed
-    assert len({name for name, _, _ in rows}) > 0.9 * len(OF_A_REQUEST)
+    assert len({name for name, _, _ in mixed.rows}) > 0.9 * len(mixed.names)
 
 
 def test_the_outcomes_add_up(mixed):
-    run, rows = mixed
-    assert run.report.outcomes.planned == REQUESTS == sum(run.counts.values())
-    assert Counter(outcome for _, outcome, _ in rows) == run.counts
-    assert run.counts.keys() <= {fault.outcome for fault in OF_A_REQUEST}
+    run = mixed.run
+    run.adds_up()
+    assert run.report.outcomes.planned == mixed.requests
+    assert Counter(outcome for _, outcome, _ in mixed.rows) == run.counts
+    assert run.counts.keys() <= {FAULTS[name].outcome_of(mixed.streamed) for name in mixed.names}
 
 
 def test_the_times_of_every_request_are_in_order(mixed):
-    run, _ = mixed
-    table = run.requests
+    table = mixed.run.requests
     order = ["due_ns", "sent_ns", "first_ns", "last_ns", "done_ns"]
     for earlier, later in pairwise(order):
         late = table.select((pl.col(later) < pl.col(earlier)).fill_null(False)).to_series()
         assert late.sum() == 0, (earlier, later)
-    succeeded = table.filter(pl.col("outcome").is_in(list(SUCCESSES)))
-    assert succeeded["fault"].null_count() == len(succeeded)
-    assert table.filter(~pl.col("outcome").is_in(list(SUCCESSES)))["fault"].null_count() == 0
+
+
+def test_what_failed_has_its_reason_and_nothing_else_has_one(mixed):
+    table = mixed.run.requests
+    succeeded = table["outcome"].is_in(list(SUCCESSES))
+    assert table.filter(succeeded)["fault"].null_count() == succeeded.sum()
+    assert table.filter(~succeeded)["fault"].null_count() == 0
+
+
+NO_TEXT = {".parquet", ".http", ".bin"}
+"""`.http` is what a server said, byte for byte."""
+
+
+def hidden(text):
+    """The characters that a terminal would not show as they are, but for line ends."""
+    return {char for char in text if char != "\n" and unicodedata.category(char) in HIDDEN}
 
 
 def test_no_byte_of_a_server_is_shown_raw(mixed):
-    run, _ = mixed
-    shown = run.out + run.err + (run.path / "report.json").read_text() + (run.path / "report.csv").read_text()
-    assert not {char for char in shown if char < " " and char not in "\n\r"} - {"\t"}
-    assert "\u202e" not in shown
+    run = mixed.run
+    files = [path for path in run.path.rglob("*") if path.is_file() and path.suffix not in NO_TEXT]
+    shown = {str(path.relative_to(run.path)): hidden(path.read_bytes().decode()) for path in files}
+    assert {name: characters for name, characters in shown.items() if characters} == {}
+    assert shown.keys() >= {
+        "report.json", "report.csv", "requests.jsonl", "loadstone.log", "summary.txt", "run.json", "faults/index.jsonl",
+    }  # fmt: skip
+    assert hidden(run.out) == hidden(run.err) == set()
+
+
+# ---- what is counted ----------------------------------------------------------------------------------------
+
+FIRST_MS = 70
+WHOLE = {"output_tokens": TOKENS, "events": TOKENS}
+COUNTED = {
+    **dict.fromkeys(
+        (
+            "crlf", "cr", "no-space", "many-spaces", "comments", "bom", "one-byte-segments", "utf8-cut",
+            "reasoning-content", "tool-calls-null", "delta-null", "usage-late", "usage-cumulative",
+            "done-missing", "done-then-open", "http-206", "http-103",
+        ),
+        WHOLE,
+    ),
+    "unfinished-last-event": {**WHOLE, "unfinished_event": True},
+    "one-segment": {**WHOLE, "coalesced": True},
+    "coarse": {"output_tokens": 10, "events": 2},
+    "one-token": {"output_tokens": 1, "events": 1},
+    "two-choices": {"output_tokens": 2 * TOKENS, "events": 2 * TOKENS, "choices": 2},
+    "usage-zero": {"output_tokens_source": "tokenizer", "events": TOKENS},
+    "usage-absurd": {"output_tokens_source": "tokenizer", "events": TOKENS},
+    "usage-doubled": {"output_tokens": 2 * TOKENS, "events": TOKENS},
+    "json-for-stream": {"output_tokens": TOKENS, "events": 0, "streamed": False},
+    "gzip": {**WHOLE, "compressed": "gzip"},
+    "redirect-307": {**WHOLE, "redirects": 1},
+    "eof": {"events": 3},
+    "reset": {"events": 3},
+    "error-mid": {"events": 3},
+    "stall": {"events": 3},
+    "http-429": {"http_status": 429, "retry_after_s": 1.0},
+    "http-401": {"http_status": 401, "events": 0},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def counted(profile, simulate):
+    """Some faults, so often that each is met: one in thirty thousand such runs would miss one."""
+    return mix(profile, simulate, list(COUNTED), 500)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_is_counted(counted, name):
+    met = [request_id for request_id, sent in counted.truth.items() if sent.fault == name]
+    table = counted.run.requests.filter(pl.col("request_id").is_in(met))
+    table = table.with_columns(events=pl.col("arrival_ns").list.len())
+    assert len(table) == len(met) > 0
+    for column, value in COUNTED[name].items():
+        assert set(table[column]) == {value}, column
+
+
+def test_no_token_came_before_it_was_sent(counted):
+    table = counted.run.requests.filter(pl.col("first_ns").is_not_null())
+    assert len(table) > 300
+    for row in table.rows(named=True):
+        sent = counted.truth[row["request_id"]]
+        if sent.fault == "one-byte-segments":  # there the end of an event goes before that of its chunk
+            continue
+        if not row["coalesced"]:
+            assert row["first_ns"] >= sent.first_sent_ns
+            assert row["first_ns"] - row["sent_ns"] >= FIRST_MS * 1e6
+        assert row["last_ns"] >= sent.last_sent_ns
 
 
 # ---- one by one ---------------------------------------------------------------------------------------------
@@ -91,76 +191,20 @@ def exit_of(fault, run):
     return Exit.INVALID if run.report.certificate.verdict == "INVALID" else Exit.DONE
 
 
-def expected(name, **columns):
-    return pytest.param(name, columns, id=name)
-
-
-FIRST_MS, GAP_MS = 70, 20
-WHOLE = {"output_tokens": TOKENS, "events": TOKENS}
+EVERYDAY = {"crlf", "json-for-stream", "eof", "stall", "http-429"}
 
 
 @pytest.mark.parametrize(
-    ("name", "columns"),
-    [
-        *(
-            expected(name, **WHOLE)
-            for name in (
-                "crlf", "cr", "no-space", "many-spaces", "comments", "bom", "one-byte-segments", "utf8-cut",
-                "reasoning-content", "tool-calls-null", "delta-null", "usage-late", "usage-cumulative",
-                "done-missing", "done-then-open", "http-206", "http-103",
-            )
-        ),
-        expected("unfinished-last-event", **WHOLE, unfinished_event=True),
-        expected("one-segment", **WHOLE, coalesced=True),
-        expected("coarse", output_tokens=10, events=2),
-        expected("one-token", output_tokens=1, events=1),
-        expected("two-choices", output_tokens=2 * TOKENS, events=2 * TOKENS, choices=2),
-        expected("usage-zero", output_tokens_source="tokenizer", events=TOKENS),
-        expected("usage-absurd", output_tokens_source="tokenizer", events=TOKENS),
-        expected("usage-doubled", output_tokens=2 * TOKENS, events=TOKENS),
-        expected("json-for-stream", output_tokens=TOKENS, events=0, streamed=False),
-        expected("gzip", **WHOLE, compressed="gzip"),
-        expected("redirect-307", **WHOLE, redirects=1),
-        expected("eof", events=3),
-        expected("reset", events=3),
-        expected("error-mid", events=3),
-        expected("stall", events=3),
-        expected("http-429", http_status=429, retry_after_s=1.0),
-        expected("http-401", http_status=401, events=0),
-    ],
-)  # fmt: skip
-def test_what_is_counted(profile, simulate, name, columns):
-    engine = simulate(f"--fault {name}")
-    run = profile(f"--url {engine.url} {LOAD} --request-count 2 --concurrency 2")
-    fault = FAULTS[name]
-    assert run.counts == {fault.outcome: 2}
-    table = run.requests.with_columns(events=pl.col("arrival_ns").list.len())
-    assert {column: table[column].to_list() for column in columns} == {
-        column: [value] * 2 for column, value in columns.items()
-    }
+    "name",
+    [pytest.param(name, marks=[] if name in EVERYDAY else pytest.mark.slow) for name in OF_A_REQUEST],
+)
+def test_a_run_of_nothing_but_one_fault_ends_as_it_was_declared(profile, simulate, name):
+    engine, fault = simulate(f"--fault {name}"), FAULTS[name]
+    run = profile(f"--url {engine.url} {STREAMED} --request-count 3 --concurrency 3")
+    engine.stop()
+    assert run.counts == {fault.outcome: 3}
     assert run.against == ([] if fault.outcome in SUCCESSES else ["succeeded"]), run.out
     assert run.code == exit_of(fault, run), run.out
-    truth = engine.truth(run, 3)
-    for row in table.rows(named=True):
-        sent = truth[row["request_id"]]
-        if row["first_ns"] is not None and not row["coalesced"]:
-            assert row["first_ns"] >= sent.first_sent_ns
-            assert row["first_ns"] - row["sent_ns"] >= FIRST_MS * 1e6
-        if row["first_ns"] is not None and name != "one-byte-segments":  # there the end of an event goes last
-            assert row["last_ns"] >= sent.last_sent_ns
-    engine.stop()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", [fault.name for fault in OF_A_REQUEST])
-def test_alone_and_without_a_stream(profile, simulate, name):
-    """Every fault by itself, as it was declared; unstreamed as well where it does not need a stream."""
-    engine, fault = simulate(f"--fault {name}"), FAULTS[name]
-    run = profile(f"--url {engine.url} {LOAD} --request-count 3 --concurrency 3")
-    assert run.counts == {fault.outcome: 3}
-    assert run.code == exit_of(fault, run), run.out
-    engine.stop()
 
 
 # ---- the whole server ---------------------------------------------------------------------------------------
@@ -168,7 +212,7 @@ def test_alone_and_without_a_stream(profile, simulate, name):
 
 def test_a_server_that_dies_ends_the_run(profile, simulate):
     engine = simulate("--fault dies-after:30 --step-ms 1")
-    run = profile(f"--url {engine.url} {LOAD} --request-count 5000 --concurrency 4")
+    run = profile(f"--url {engine.url} {STREAMED} --request-count 5000 --concurrency 4")
     assert run.code == Exit.FAILED
     assert run.log.stopped_by == "failures"
     assert run.counts["connect-refused"] >= 20
@@ -179,7 +223,7 @@ def test_a_server_that_dies_ends_the_run(profile, simulate):
 def test_a_server_that_comes_back_is_used_again(profile, simulate):
     engine = simulate("--fault restarts:20 --step-ms 1")
     run = profile(
-        f"--url {engine.url} {LOAD} --request-count 200 --concurrency 4 --failed-request-threshold 1"
+        f"--url {engine.url} {STREAMED} --request-count 200 --concurrency 4 --failed-request-threshold 1"
     )
     outcomes = run.requests["outcome"].to_list()
     refused = [number for number, outcome in enumerate(outcomes) if outcome == "connect-refused"]
