@@ -9,12 +9,13 @@ INPUTS := pyproject.toml constraints.txt
 export BENCH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test real check bench docs venv constraints
+.PHONY: help demo test slow real check bench docs venv constraints
 
 help:
 	@echo 'make demo         install into .venv, benchmark the built-in engine, show the summary'
-	@echo 'make test         the whole test suite, but for the tests against real servers'
-	@echo 'make real         those: llama.cpp with a tiny model, in a venv of its own (100 MB)'
+	@echo 'make test         the everyday test suite: all but slow and real, a few minutes'
+	@echo 'make slow         the slow tests: each fault by itself, the tutorials, interrupts at every moment'
+	@echo 'make real         tests against llama.cpp with a tiny model, in a venv of its own (100 MB)'
 	@echo 'make check        formatting, lint, types'
 	@echo 'make bench        measure loadstone itself against its bars (BENCH=smoke: a short one)'
 	@echo 'make docs         write the pages that are made from the code'
@@ -25,8 +26,12 @@ demo: $(VENV)/.base
 	@$(BIN)/loadstone profile --url sim: --streaming --isl 128 --osl 32 \
 		--extra-inputs ignore_eos:true --concurrency 8 --request-count 80
 
+# A file stays with one process, since its tests look at the same runs.
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not real'
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m 'not real and not slow'
+
+slow: $(VENV)/.dev
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'slow and not real'
 
 # One test at a time: the server is to be measured, not the machine.
 real: $(VENV)/.dev $(LLAMA)/.ready
