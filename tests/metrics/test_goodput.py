@@ -25,6 +25,15 @@ def test_a_request_must_meet_every_objective(tables, rows, mean):
     assert mean("goodput_attainment", run) == 25.0
 
 
+def test_good_answers_of_unknown_length_are_left_out_and_said(tables, answer, result, reason):
+    unknown = answer(1000, sent=0) | {"output_tokens": None}
+    goal = {"time_to_first_token": 2000}
+    found = result("token_goodput", tables(unknown, answer(5, sent=0, tokens=3), goodput=goal))
+    assert (found.value, found.note) == (3.0, "1 answer whose tokens are not known left out.")
+    assert "not known" in reason("token_goodput", tables(unknown, goodput=goal))
+    assert result("token_goodput", tables(unknown, goodput={"time_to_first_token": 1})).value == 0.0
+
+
 def test_a_limit_itself_is_met(tables, rows, mean):
     assert mean("goodput", tables(*rows, goodput={"time_to_first_token": 900})) == 3.0
     assert mean("goodput", tables(*rows, goodput={"time_to_first_token": 899.999})) == 2.0

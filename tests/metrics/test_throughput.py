@@ -21,6 +21,17 @@ def test_no_failure_lost_no_token(tables, answer, mean):
     assert mean("failed_output_tokens", tables(answer(5))) == 0.0
 
 
+def test_output_that_nobody_counted_is_not_taken_for_none(tables, answer, result, reason):
+    unknown = answer(outcome="reset", text_chars=40) | {"output_tokens": None}
+    nothing = answer(outcome="reset", text_chars=0) | {"output_tokens": None}
+    assert reason("failed_output_tokens", tables(answer(5), unknown, nothing)) == (
+        "output came for 1 failed request, and nobody counted it."
+    )
+    found = result("failed_output_tokens", tables(unknown, nothing, answer(5, tokens=7, outcome="reset")))
+    assert (found.value, found.note) == (7.0, "1 answer whose tokens are not known left out.")
+    assert result("failed_output_tokens", tables(nothing)).value == 0.0
+
+
 def test_speed_for_one_user_is_one_over_the_mean_gap(tables, answer, result):
     run = tables(answer(50, 60, 70), answer(50, 90, tokens=5, counts=[1, 4]), answer(4))
     assert result("output_token_throughput_per_user", run).values.tolist() == [100.0, 100.0]
@@ -30,7 +41,7 @@ def test_answers_of_unknown_length_are_left_out_and_said(tables, answer, result,
     unknown = answer(500, 1000) | {"output_tokens": None}
     found = result("output_token_throughput", tables(answer(50, tokens=4), unknown))
     assert found.value == 4.0
-    assert found.note == "1 answers whose tokens are not known are left out."
+    assert found.note == "1 answer whose tokens are not known left out."
     assert "not known" in reason("output_token_throughput", tables(unknown))
 
 
@@ -78,4 +89,26 @@ def test_under_load_unknown_lengths_are_left_out_and_said(tables, answer, result
     unknown = answer(500, sent=0) | {"output_tokens": None}
     known = answer(600, sent=500), answer(1200, sent=1000)
     found = result("output_token_throughput_under_load", tables(unknown, *known))
-    assert (found.value, found.note) == (1.0, "1 answers whose tokens are not known are left out.")
+    assert (found.value, found.note) == (1.0, "1 answer whose tokens are not known left out.")
+
+
+def test_under_load_unknown_lengths_of_failures_are_said_as_well(tables, answer, result, reason):
+    unknown = answer(500, sent=0, outcome="reset") | {"output_tokens": None}
+    nothing = answer(sent=0, done=20, outcome="http-server-error") | {"output_tokens": None}
+    known = answer(600, sent=500), answer(1200, sent=1000)
+    found = result("output_token_throughput_under_load", tables(unknown, nothing, *known))
+    assert (found.value, found.note) == (1.0, "1 answer whose tokens are not known left out.")
+    assert "not known" in reason("output_token_throughput_under_load", tables(unknown, known[1]))
+
+
+def test_before_output_could_come_there_is_no_throughput_under_load(tables, answer, reason, mean):
+    at_once = [answer(50 + k, 60 + k, sent=k / 10) for k in range(8)]
+    assert reason("output_token_throughput_under_load", tables(*at_once)) == (
+        "all requests were sent within 0.7 ms, before output could come."
+    )
+    cut = [answer(sent=k / 10, done=9000, outcome="cut") for k in range(8)]
+    assert "before output could come" in reason("output_token_throughput_under_load", tables(*cut))
+    slow = answer(900, sent=0), answer(550, sent=500)  # 50 ms would have been time enough
+    assert mean("output_token_throughput_under_load", tables(*slow)) == 0.0
+    refused = [answer(sent=k, done=k + 1, outcome="http-server-error") for k in range(8)]
+    assert mean("output_token_throughput_under_load", tables(*refused)) == 0.0

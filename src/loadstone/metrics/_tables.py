@@ -137,6 +137,17 @@ class Tables:
         return self.requests["outcome"].is_in(list(CENSORED | OUT_OF_TIME)).to_numpy()
 
     @cached_property
+    def brought(self) -> NDArray[np.bool_]:
+        """For every request, whether any output came for it, whatever became of it and whether it was counted or not."""
+        text = (pl.col("text_chars") > 0) | (pl.col("reasoning_chars") > 0)
+        some = (
+            pl.col("first_ns").is_not_null()
+            | text.fill_null(False)
+            | (pl.col("output_tokens") > 0).fill_null(False)
+        )
+        return self.requests.select(some).to_series().to_numpy() | self.succeeded
+
+    @cached_property
     def coalesced(self) -> NDArray[np.bool_]:
         """For every request, whether its output is several events that one read completed: none has its own moment."""
         return self.requests["coalesced"].fill_null(False).to_numpy()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone.metrics import Missing, Result, Tables, all_metrics, metric, per_request
+from loadstone.metrics import Missing, Number, Result, Tables, all_metrics, metric, per_request
+from loadstone.metrics.throughput import left_out
 
 ORDER = 30
 
@@ -25,10 +26,11 @@ def goodput(tables: Tables) -> Result:
 @metric("token_goodput", unit="tokens/s", better="higher", needs=("objectives", "attempt", "window"))
 def token_goodput(tables: Tables) -> Result:
     """Output tokens of the requests that met every objective / window."""
-    tokens = tables.number("output_tokens")
-    if not np.isfinite(tokens[tables.succeeded]).any() and tables.succeeded.any():
-        return Missing("the number of tokens is not known for any answer.")
-    return float(np.nansum(tokens[met(tables)]) / tables.window_s)
+    tokens, good = tables.number("output_tokens"), met(tables)
+    known, unknown = good & np.isfinite(tokens), good & np.isnan(tokens)
+    if unknown.any() and not known.any():
+        return Missing("the number of tokens is not known for any answer that met them.")
+    return Number(float(tokens[known].sum() / tables.window_s), left_out(unknown))
 
 
 @metric("goodput_attainment", unit="%", better="higher", needs=("objectives", "attempt"))

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from loadstone.figures import brief, counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
 from loadstone.metrics.latency import mean_gap_ms
 from loadstone.stats import Floats
 
 ORDER = 20
+
+_UNKNOWN = "the number of tokens is not known for any answer."
 
 
 @metric("request_throughput", unit="requests/s", better="higher", needs=("success", "window"))
@@ -35,18 +39,23 @@ def output_token_throughput_under_load(tables: Tables) -> Result:
 
     From the first send to the last one, so the drain is left out, in which the load grows less. Tokens count by the
     moment of their arrival, those of failed and cut answers too. An answer's tokens are taken to be spread evenly
-    over its events; one that came whole brought them at its end.
+    over its events; one that came whole brought them at its end. Where nothing came because that time is shorter than
+    any request took to bring output (all were sent at once), nothing can be said.
     """
     sent = tables.requests["sent_ns"]
     first, last = sent.min(), sent.max()
     if not isinstance(first, int) or not isinstance(last, int) or last <= first:
         return Missing("requests were not sent over a stretch of time.")
-    tokens = tables.number("output_tokens")[tables.attempted]
-    known = np.isfinite(tokens)
-    if not known.any():
-        return Missing("the number of tokens is not known for any answer.")
-    arrived = _share_arrived(tables, last)[tables.attempted]
-    return Number(float((tokens * arrived)[known].sum() * 1e9 / (last - first)), _left_out(tables))
+    arrived = np.where(tables.brought, _share_arrived(tables, last), 0.0)
+    if not arrived.any() and last - first < _quickest_ns(tables):
+        return Missing(
+            f"all requests were sent within {brief((last - first) / 1e6)} ms, before output could come."
+        )
+    tokens = tables.number("output_tokens")
+    known, unknown = (arrived > 0) & np.isfinite(tokens), (arrived > 0) & np.isnan(tokens)
+    if unknown.any() and not known.any():
+        return Missing(_UNKNOWN)
+    return Number(float((tokens * arrived)[known].sum() * 1e9 / (last - first)), left_out(unknown))
 
 
 @metric(
@@ -82,25 +91,39 @@ def total_token_throughput(tables: Tables) -> Result:
 def failed_output_tokens(tables: Tables) -> Result:
     """Output tokens that came for requests which did not succeed: work the server did that no rate counts.
 
-    Failed answers seldom bring a usage total, so this is mostly the tokenizer's count of the text that came.
+    Failed answers seldom bring a usage total, so this is mostly the tokenizer's count of the text that came. Where
+    nobody counted it, the note has the number of answers.
     """
-    lost = tables.number("output_tokens")[~tables.succeeded]
-    return float(np.nansum(lost))
+    lost = tables.number("output_tokens")
+    came = tables.brought & ~tables.succeeded
+    known, unknown = came & np.isfinite(lost), came & np.isnan(lost)
+    if unknown.any() and not known.any():
+        return Missing(
+            f"output came for {counted(int(unknown.sum()), 'failed request')}, and nobody counted it."
+        )
+    return Number(float(lost[known].sum()), left_out(unknown))
+
+
+def left_out(unknown: NDArray[np.bool_]) -> str | None:
+    """How many answers do not count, since nobody knows their tokens."""
+    count = int(unknown.sum())
+    return f"{counted(count, 'answer')} whose tokens are not known left out." if count else None
 
 
 def _rate(tables: Tables, *columns: str) -> Number | Missing:
     counts = np.stack([tables.number(name)[tables.succeeded] for name in columns])
     known = np.isfinite(counts).all(axis=0)
     if not known.any():
-        return Missing("the number of tokens is not known for any answer.")
-    return Number(float(counts[:, known].sum() / tables.window_s), _left_out(tables, *columns))
+        return Missing(_UNKNOWN)
+    return Number(float(counts[:, known].sum() / tables.window_s), left_out(~known))
 
 
-def _left_out(tables: Tables, *columns: str) -> str | None:
-    """How many answers do not count, since nobody knows their tokens."""
-    counts = [tables.number(name)[tables.succeeded] for name in columns or ("output_tokens",)]
-    unknown = int(np.isnan(counts).any(axis=0).sum())
-    return f"{unknown} answers whose tokens are not known are left out." if unknown else None
+def _quickest_ns(tables: Tables) -> float:
+    """The shortest time that a request took to its first output; where none brought any, to its end."""
+    output = tables.requests.select(pl.coalesce("first_ns", "done_ns") - pl.col("sent_ns")).to_series()
+    took = output.filter(pl.Series(tables.brought)).drop_nulls()
+    shortest = (output if took.is_empty() else took).min()
+    return shortest if isinstance(shortest, int) else float("inf")
 
 
 def _share_arrived(tables: Tables, by_ns: int) -> Floats:
