@@ -57,14 +57,14 @@ class Line(bytearray):
 
 
 @pytest.mark.parametrize("size", [1, 100, 65_536, LONG * 2])
-def test_a_line_in_pieces_is_moved_twice_whatever_their_size(size):
+def test_a_line_in_pieces_is_moved_twice_at_most_whatever_their_size(size):
     stream = ONE_LARGE if size > 1 else EVENT % (b"x" * (LONG // 16))
     parser = Parser()
     parser._line = Line()
     Line.moved = 0
     events = [event for piece in pieces_of(stream, size) for event in parser.feed(piece)]
     assert [len(event.data) for event in events] == [len(stream) - len(b"data: \n\n")]
-    assert Line.moved == 2 * (len(stream) - len(b"\n\n"))
+    assert Line.moved <= 2 * len(stream)
 
 
 @pytest.mark.parametrize("size", [100, 65_536])

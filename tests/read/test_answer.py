@@ -28,7 +28,7 @@ def answer(body, media="text/event-stream", streaming=True, complete=True, **mor
 def test_a_stream():
     got = answer(ONE + STOP + DONE)
     assert (got.status, got.fault, got.streamed, got.headers["server"]) == (200, None, True, "s/1")
-    assert (got.reply.text, got.reply.ended, got.ends) == (["a"], True, [len(ONE), len(ONE + STOP)])
+    assert (got.reply.text, got.reply.ended, list(got.ends)) == (["a"], True, [len(ONE), len(ONE + STOP)])
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,15 @@ def test_what_is_no_answer(body, media, fault):
         (ONE + b'{"error":{"message":"oom"}}\n', "oom"),
         (ONE + b'\n\n{"detail":"oom"}', "oom"),
         (ONE + b'error: {"message":"oom","code":500}\n\n', "oom (500)"),
+        (ONE + b'error: {"message":"oom","code":500}\n\n' + DONE, "oom (500)"),
+        (b'error: {"code":500,"message":"oom"}\n\n' + DONE, "oom (500)"),
+        (b'error: {"code":500,"message":"oom"}\r\n\r\n' + STOP + DONE, "oom (500)"),
+        (b": ping\n\n" + ONE + b'{"error":{"message":"oom"}}\n\n' + STOP + DONE, "oom"),
+        (ONE + b'  {"object":"error","message":"oom"}\n\n' + ONE, "oom"),
+        (ONE + b'{\n  "error": {\n    "message": "oom"\n  }\n}\n\n' + DONE, "oom"),
+        (ONE + b'x\n{"y":1}\n{"error":"oom"}\nz\n' + DONE, "oom"),
+        (ONE + b"error: oom\n\n" + DONE, "oom"),
+        (ONE + b'error: {"message":"oo', '{"message":"oo'),
         (b'error: {"error":{"message":"oom"}}\n\n', "oom"),
         (ONE + b"event: error\ndata: oom", "oom"),
         (ONE + b'data: {"code":500,"message":"oom"}\n\n', "oom (500)"),
@@ -139,9 +148,29 @@ def test_an_error_as_a_document(body, media):
     assert (got.fault, got.reply.error, got.streamed) == ("oom", "oom", False)
 
 
-@pytest.mark.parametrize("rest", [b'{"x":1}', b'{"error":', b"{", b"error"])
-def test_what_follows_the_last_event_is_an_error_only_when_it_says_so(rest):
-    assert answer(ONE + STOP + rest).fault is None
+@pytest.mark.parametrize("ending", [b"", DONE])
+@pytest.mark.parametrize(
+    "line",
+    [b'{"x":1}', b'{"error":', b"{", b"error", b"error:", b"error: null", b'errors: {"message":"oom"}',
+     b': {"error":"oom"}', b'id: {"error":"oom"}', b'{"choices":[],"message":"fine"}'],
+)  # fmt: skip
+def test_a_line_beside_the_events_is_an_error_only_when_it_says_so(line, ending):
+    assert answer(ONE + STOP + line + b"\n\n" + ending).fault is None
+
+
+@pytest.mark.parametrize("line", [b'error: {"message":"oom"}', b'{"error":"oom"}'])
+def test_after_the_end_mark_nothing_is_an_error(line):
+    assert answer(ONE + DONE + line + b"\n\n").fault is None
+
+
+@pytest.mark.parametrize("media", ["text/event-stream", "application/json", "text/html", None])
+@pytest.mark.parametrize("blank", [b"\n" * 100, b"\xef\xbb\xbf" + b" \r\n" * 1_000])
+def test_blank_lines_before_a_body_change_nothing(blank, media):
+    assert answer(blank + WHOLE, media).reply.text == ["a"]
+    assert answer(blank + ONE + STOP + DONE, media).reply.text == ["a"]
+    assert answer(blank + b"<html>Welcome</html>", media).fault.endswith("nor JSON: <html>Welcome</html>")
+    assert answer(blank + b'{"error":"no"}', media, status=500).fault == "HTTP 500: no"
+    assert answer(blank, media).fault == "empty: the response holds no output"
 
 
 @pytest.mark.parametrize(

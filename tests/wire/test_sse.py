@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.wire.sse import Event, Parser
+from loadstone.wire.sse import STRAY_BYTES, Event, Parser, Stray
 
 
 def parsed(*pieces):
@@ -97,6 +97,21 @@ def test_an_unfinished_last_event_is_given_out_and_marked(rest):
     first, last = parsed(b"data: a\n\n" + rest)
     assert first.whole
     assert (last.data, last.whole, last.end) == (b"b", False, 9 + len(rest))
+
+
+def test_lines_that_are_no_field_are_kept_beside_the_events():
+    parser = Parser()
+    parser.feed(b": x\nid: 1\nretry\nerror: no\ndata: a\n\n{}\r")
+    parser.feed(b"\n torn")
+    assert parser.strays == [Stray(b"error: no", 26), Stray(b"{}", 38)]
+    parser.close()
+    assert parser.strays[2:] == [Stray(b" torn", 44)]
+
+
+def test_no_more_than_the_first_of_them():
+    parser = Parser()
+    parser.feed(b"x\n" + b"y" * STRAY_BYTES + b"\nz\n")
+    assert [stray.line for stray in parser.strays] == [b"x", b"y" * (STRAY_BYTES - 1)]
 
 
 STREAMS = st.lists(

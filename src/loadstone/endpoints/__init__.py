@@ -7,7 +7,7 @@ byte. An endpoint knows no sockets, clocks or tokenizers, and neither SSE nor HT
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -122,8 +122,11 @@ class Endpoint(Protocol):
         """Whether `data`, likewise, holds the mark that ends a stream. Runs on the hot path for every read."""
         ...
 
-    def fold(self, events: Sequence[Any]) -> Reply:
-        """The meaning of a stream of decoded `Event`s, without end mark and `event: error`."""
+    def fold(self, events: Iterable[Any]) -> Reply:
+        """The meaning of a stream of decoded `Event`s, without end mark and `event: error`.
+
+        They come one at a time and once, so that an answer of any length is held but once.
+        """
         ...
 
     def whole(self, answer: Any) -> Reply:

@@ -7,7 +7,7 @@ a refusal, or the name and arguments of a tool call. A delta with none of them b
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -80,7 +80,7 @@ def ended(data: bytes) -> bool:
     return _end.done(data)
 
 
-def fold(events: Sequence[Event]) -> Reply:
+def fold(events: Iterable[Event]) -> Reply:
     """The meaning of a stream's chunks."""
     gathering = _choices.Gathering(_take_delta)
     reply = gathering.reply

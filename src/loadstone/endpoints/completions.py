@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -55,7 +55,7 @@ def ended(data: bytes) -> bool:
     return _end.done(data)
 
 
-def fold(events: Sequence[Event]) -> Reply:
+def fold(events: Iterable[Event]) -> Reply:
     """The meaning of a stream's chunks."""
     gathering = _choices.Gathering(_take)
     text, output = gathering.reply.text.append, gathering.reply.output.append

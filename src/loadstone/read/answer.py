@@ -7,7 +7,9 @@ for. The fast way for well-behaved streams is `read.decode`; it gives the same a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,9 +22,14 @@ from loadstone.wire.http1 import Response, frame
 
 EXCERPT_BYTES = 4096
 FIRST_WORDS_BYTES = 120
+SLICE_BYTES = 64 << 10
+"""So much of a stream is looked at at a time."""
 STREAM = "text/event-stream"
 _FIELD = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|\Z)|:")
 """How a line of a stream of events begins."""
+_BLANK = re.compile(rb"(?:\xef\xbb\xbf)?\s*+")
+_BARE = re.compile(rb"^[ \t]*+(error:|(?=\{))(.*+)((?:\n(?![ \t]*+(?:error:|\{)).*+)*+)", re.MULTILINE)
+"""A line that may tell of an error, and those up to the next one, over which its JSON may go on."""
 
 
 class Answer(NamedTuple):
@@ -79,7 +86,7 @@ def understand(response: Response, endpoint: Endpoint, *, streaming: bool, compl
     )
     if not 200 <= response.status < 300:
         return blank._replace(
-            excerpt=_error.of_text(response.body[:EXCERPT_BYTES]),
+            excerpt=_error.of_text(_start(response.body, EXCERPT_BYTES)),
             retry_after_s=retry_after.seconds(response.headers),
         )
     complete = complete or response.complete
@@ -87,7 +94,7 @@ def understand(response: Response, endpoint: Endpoint, *, streaming: bool, compl
         answer = _stream(blank, response, endpoint, complete)
     else:
         answer = _document(blank, response, endpoint, complete)
-    return answer._replace(excerpt=_excerpt(response.body)) if answer.fault else answer
+    return answer._replace(excerpt=_excerpt(_start(response.body, EXCERPT_BYTES))) if answer.fault else answer
 
 
 def _is_stream(response: Response, streaming: bool) -> bool:
@@ -98,8 +105,11 @@ def _is_stream(response: Response, streaming: bool) -> bool:
     return bool(_FIELD.match(start)) or response.media_type == STREAM or (streaming and not start)
 
 
-def _start(body: bytes) -> bytes:
-    return body[:64].removeprefix(sse.BOM).lstrip()
+def _start(body: bytes, size: int = 64) -> bytes:
+    """The first bytes of a body that say something."""
+    found = _BLANK.match(body)
+    at = found.end() if found else 0
+    return body[at : at + size]
 
 
 def _document(blank: Answer, response: Response, endpoint: Endpoint, complete: bool) -> Answer:
@@ -108,7 +118,7 @@ def _document(blank: Answer, response: Response, endpoint: Endpoint, complete: b
         body = _utf8(response.body.removeprefix(sse.BOM))
         return blank._replace(reply=endpoint.whole(msgspec.json.decode(body, type=endpoint.Answer)))
     except _error.NOT_JSON as error:
-        if not complete or not response.body.strip() or blank.fault:
+        if not complete or not _start(response.body) or blank.fault:
             return blank
         if isinstance(error, msgspec.ValidationError) or _start(response.body).startswith((b"{", b"[")):
             return blank._replace(
@@ -124,56 +134,97 @@ def _foreign(blank: Answer, response: Response) -> Answer:
 
 
 def _first_words(response: Response) -> str:
-    return _excerpt(response.body[:FIRST_WORDS_BYTES])
+    return _excerpt(_start(response.body, FIRST_WORDS_BYTES))
 
 
 def _stream(blank: Answer, response: Response, endpoint: Endpoint, complete: bool) -> Answer:
     """Every event up to the end mark. An unfinished last one counts when it can be read."""
-    decode = msgspec.json.Decoder[Any](endpoint.Event).decode
-    parser = sse.Parser()
-    events, ends = [], []
-    error, fault, ended, counted, end = None, None, False, True, 0
-    for event in [*parser.feed(response.body), *parser.close()]:
-        end = event.end
-        if endpoint.END_MARK and event.data.strip() == endpoint.END_MARK:
-            ended, counted = True, event.whole
-            break
-        if event.kind == "error":
-            error = error or _error.of_text(event.data) or _error.WORDLESS
-            counted = event.whole
-        elif event.data and not event.data.isspace():
-            try:
-                events.append(decode(_utf8(event.data)))
-                ends.append(event.end)
-                counted = event.whole
-            except _error.NOT_JSON as reason:
-                if event.whole:
-                    told = _excerpt(event.data[:FIRST_WORDS_BYTES])
-                    fault = fault or f"an event is not the JSON expected ({reason}): {told}"
+    events = _Events(response.body, endpoint)
     reply = endpoint.fold(events)
-    reply.error = reply.error or error
-    reply.ended = reply.ended or ended
-    if not ended:
-        reply.error = reply.error or _bare_error(response.body[end:], endpoint)
-        fault = blank.fault or fault
-    if complete and not (end or fault or reply.error or _FIELD.match(_start(response.body) or b":")):
+    reply.error = reply.error or events.error or _bare_error(events.strays(), endpoint)
+    reply.ended = reply.ended or events.ended
+    fault = events.fault if events.ended else blank.fault or events.fault
+    field = _FIELD.match(_start(response.body) or b":")
+    if complete and not (events.end or fault or reply.error or field):
         return _foreign(blank, response)  # nothing but lines that are no field of an event
-    return blank._replace(reply=reply, ends=ends, streamed=True, fault=fault, unfinished_event=not counted)
+    return blank._replace(
+        reply=reply, ends=events.ends, streamed=True, fault=fault, unfinished_event=not events.counted
+    )
 
 
-def _bare_error(rest: bytes, endpoint: Endpoint) -> str | None:
-    """The error in what follows the last event, when it was written as `error: {...}` or without any field."""
-    rest = rest.lstrip().removeprefix(b"error:").lstrip()
-    if not rest.startswith(b"{"):
-        return None
-    try:
-        return endpoint.fold([msgspec.json.decode(_utf8(rest), type=endpoint.Event)]).error
-    except _error.NOT_JSON:
-        return None
+class _Events:
+    """The decoded events of one stream, in one pass that holds one of them at a time, and what it tells beside them."""
+
+    def __init__(self, body: bytes, endpoint: Endpoint) -> None:
+        self.ends = array("q")
+        """Those of the events given out."""
+        self.error: str | None = None
+        self.fault: str | None = None
+        self.ended = False
+        """The end mark came; nothing was looked at after it."""
+        self.counted = True
+        """The last event that counted was whole."""
+        self.end = 0
+        """That of the last event of whatever kind."""
+        self._body = body
+        self._parser = sse.Parser()
+        self._decode = msgspec.json.Decoder[Any](endpoint.Event).decode
+        self._mark = endpoint.END_MARK
+
+    def __iter__(self) -> Iterator[Any]:
+        mark, decode, note = self._mark, self._decode, self.ends.append
+        for kind, data, end, whole in self._parsed():
+            self.end = end
+            if mark and data.strip() == mark:
+                self.ended, self.counted = True, whole
+                return
+            if kind == "error":
+                self.error = self.error or _error.of_text(data) or _error.WORDLESS
+                self.counted = whole
+            elif data and not data.isspace():
+                try:
+                    event = decode(_utf8(data))
+                except _error.NOT_JSON as reason:
+                    if whole and self.fault is None:
+                        told = _excerpt(data[:FIRST_WORDS_BYTES])
+                        self.fault = f"an event is not the JSON expected ({reason}): {told}"
+                    continue
+                note(end)
+                self.counted = whole
+                yield event
+
+    def strays(self) -> list[bytes]:
+        """Lines beside the events, up to the end mark."""
+        return [line for line, end in self._parser.strays if not self.ended or end <= self.end]
+
+    def _parsed(self) -> Iterator[sse.Event]:
+        for at in range(0, len(self._body), SLICE_BYTES):
+            yield from self._parser.feed(self._body[at : at + SLICE_BYTES])
+        yield from self._parser.close()
+
+
+def _bare_error(strays: list[bytes], endpoint: Endpoint) -> str | None:
+    """The error in lines beside the events, when it was written as `error: {...}` or without any field."""
+    for found in _BARE.finditer(b"\n".join(strays)):
+        field, line, more = found.groups()
+        for text in (line, line + more):
+            with suppress(*_error.NOT_JSON):
+                value = msgspec.json.decode(_utf8(text), type=Any if field else endpoint.Event)
+                told = _error.Fields(error=value) if field else None
+                error = _error.in_band(told, has_choices=False) if told else endpoint.fold([value]).error
+                if error:
+                    return error
+                break
+        else:
+            if field and line.strip():
+                return _excerpt(line)
+    return None
 
 
 def _utf8(data: bytes) -> bytes:
     """`data` with what is not UTF-8 replaced, as the standard for event streams asks."""
+    if data.isascii():
+        return data
     try:
         data.decode()
     except UnicodeDecodeError:

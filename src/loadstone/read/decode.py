@@ -8,6 +8,7 @@ cannot spill over its line: `}` followed by `{` is no JSON. Whatever deviates is
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import msgspec
@@ -66,7 +67,7 @@ class Reader:
             return None
         reply = self._endpoint.fold(events)
         reply.ended = True
-        ends = (newlines[1 : 2 * count : 2] + 1).tolist()
+        ends = array("q", (newlines[1 : 2 * count : 2] + 1).tobytes())
         return Answer(
             response.status, response.headers, reply, ends, True, body=body, compressed=response.compressed
         )

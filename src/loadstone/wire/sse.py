@@ -8,11 +8,13 @@ Knows neither HTTP nor JSON, and has no clock.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
-_LINE_END = re.compile(rb"\r\n?|\n")
+STRAY_BYTES = 64 << 10
+_IGNORED = (b"", b"id", b"retry")
+"""Names of fields that mean nothing here; a comment's is empty."""
+_LINE_ENDS = (b"\n", b"\r")
 
 
 class Event(NamedTuple):
@@ -29,10 +31,23 @@ class Event(NamedTuple):
     whole: bool = True
 
 
+class Stray(NamedTuple):
+    """A line that is no field of an event; `end` as that of an event."""
+
+    line: bytes
+    end: int
+
+
 class Parser:
-    """An incremental parser of one stream; takes time linear in the bytes, however they are cut."""
+    """An incremental parser of one stream; takes time linear in the bytes, however they are cut.
+
+    `strays` are the first lines that are no field, which the standard ignores, of `STRAY_BYTES` at most: servers
+    write their errors there.
+    """
 
     def __init__(self) -> None:
+        self.strays: list[Stray] = []
+        self._room_bytes = STRAY_BYTES
         self._line = bytearray()
         self._data: list[bytes] = []
         self._kind = ""
@@ -42,47 +57,62 @@ class Parser:
 
     def feed(self, piece: bytes) -> list[Event]:
         """The events that `piece` completes."""
+        if self._after_cr and piece[:1] == b"\n":
+            piece = piece[1:]
+            self._seen += 1
+            self._after_cr = False
+        if not piece:
+            return []
         events: list[Event] = []
-        start = 1 if self._after_cr and piece[:1] == b"\n" else 0
-        if piece:
-            self._after_cr = piece.endswith(b"\r")
-        for found in _LINE_END.finditer(piece, start):
-            self._line += piece[start : found.start()]
-            self._end_of_line(self._seen + found.start() + 1, events)
-            start = found.end()
-        if start < len(piece):
-            self._line += piece[start:]
+        at = self._seen - len(self._line)
         self._seen += len(piece)
+        self._after_cr = piece.endswith(b"\r")
+        lines = piece.splitlines(keepends=True)
+        unfinished = b"" if piece.endswith(_LINE_ENDS) else lines.pop()
+        if lines and self._line:
+            self._line += lines[0]
+            lines[0] = bytes(self._line)
+            self._line.clear()
+        for line in lines:
+            text = line.rstrip(b"\r\n")
+            self._end_of_line(text, at + len(text) + 1, events)
+            at += len(line)
+        self._line += unfinished
         return events
 
     def close(self) -> list[Event]:
         """The unfinished event at the end of the stream, if there is one."""
         events: list[Event] = []
         if self._line:
-            self._end_of_line(self._seen, events)
+            self._end_of_line(bytes(self._line), self._seen, events)
+            self._line.clear()
         self._dispatch(self._seen, False, events)
         return events
 
-    def _end_of_line(self, end: int, events: list[Event]) -> None:
-        line = bytes(self._line)
-        self._line.clear()
+    def _end_of_line(self, line: bytes, end: int, events: list[Event]) -> None:
         if self._first_line:
             self._first_line = False
             line = line.removeprefix(BOM)
-        if line:
-            self._field(line)
-        else:
+        if not line:
             self._dispatch(end, True, events)
+        elif line.startswith(b"data:"):
+            self._data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
+        else:
+            self._field(line, end)
 
-    def _field(self, line: bytes) -> None:
+    def _field(self, line: bytes, end: int) -> None:
         name, _, value = line.partition(b":")
         if name == b"data":
-            self._data.append(value.removeprefix(b" "))
+            self._data.append(value)
         elif name == b"event":
             self._kind = value.removeprefix(b" ").decode("utf-8", "replace")
+        elif name not in _IGNORED and self._room_bytes > 0:
+            self.strays.append(Stray(line[: self._room_bytes], end))
+            self._room_bytes -= len(line)
 
     def _dispatch(self, end: int, whole: bool, events: list[Event]) -> None:
-        if self._data:  # one empty line of data makes an event of empty data
-            events.append(Event(self._kind, b"\n".join(self._data), end, whole))
-        self._data.clear()
+        data = self._data
+        if data:  # one empty line of data makes an event of empty data
+            events.append(Event(self._kind, data[0] if len(data) == 1 else b"\n".join(data), end, whole))
+            data.clear()
         self._kind = ""
