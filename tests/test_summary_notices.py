@@ -85,8 +85,30 @@ def test_the_way_answers_came_is_told_once_with_its_count(columns, start, told, 
 
 
 def test_many_encodings_are_not_all_named(told, answer):
-    (found,) = told(*(answer(5, compressed=f"x{i}") for i in range(9)))
-    assert "9 answers came compressed (x0, x1, x2), " in found
+    (found,) = told(answer(5), *(answer(compressed=f"x{i}", outcome="protocol-error") for i in range(9)))
+    assert "(x0, x1, x2)." in found
+
+
+def test_how_tokens_of_compressed_answers_are_dated_is_said_of_streams_alone(told, answer):
+    rows = [answer(5), answer(5, compressed="gzip"), answer(compressed="gzip", outcome="reset")]
+    (found,) = told(*rows)
+    assert found == (
+        "1 answer came compressed (gzip), which was not asked for: tokens are dated by the end of their compressed block,"
+        " so gaps are those of blocks."
+    )
+    assert told(*rows, streaming=False) == ("1 answer came compressed (gzip), which was not asked for.",)
+
+
+def test_what_cannot_be_decoded_is_told_apart(told, answer):
+    foreign = [
+        answer(compressed="br", outcome="protocol-error"),
+        answer(compressed="zstd", outcome="http-auth"),
+    ]
+    (found,) = told(answer(5), *foreign)
+    assert found == (
+        "2 responses came in an encoding that was not asked for and cannot be decoded here (br, zstd). Turn compression off"
+        " in the server, or in what stands before it."
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import polars as pl
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
 from loadstone.read.outcome import HTTP_RATE_LIMITED
+from loadstone.wire.inflate import inflate
 
 MOST_ENCODINGS = 3
 
@@ -28,12 +29,7 @@ def about_transport(tables: Tables) -> Iterator[str]:
             f"{counted(whole, 'answer')} of {int(good.sum()):,} came as one body although a stream was asked for: they have a"
             " latency but no time to first token or gap."
         )
-    if compressed := requests["compressed"].is_not_null().to_numpy().sum():
-        names = requests["compressed"].drop_nulls().unique(maintain_order=True)
-        yield (
-            f"{counted(int(compressed), 'answer')} came compressed ({', '.join(names[:MOST_ENCODINGS])}), which was not asked"
-            " for: tokens are dated by the end of their compressed block, so gaps are those of blocks."
-        )
+    yield from _about_compression(tables)
     if redirected := int((requests["redirects"].fill_null(0) > 0).sum()):
         yield (
             f"{counted(redirected, 'request')} went on to where the server redirected them: their latencies hold the detour."
@@ -42,6 +38,35 @@ def about_transport(tables: Tables) -> Iterator[str]:
     if unfinished := int(requests["unfinished_event"].fill_null(False).sum()):
         yield f"{counted(unfinished, 'answer')} ended within their last event, without a blank line; it counted all the same."
     yield from _about_rate_limits(requests)
+
+
+def _about_compression(tables: Tables) -> Iterator[str]:
+    """What came compressed and was decoded all the same, and what we have no decoder for."""
+    names = tables.requests["compressed"]
+    answers = names.filter(pl.Series(tables.succeeded)).drop_nulls()
+    if len(answers):
+        dated = (
+            ": tokens are dated by the end of their compressed block, so gaps are those of blocks"
+            if tables.streaming
+            else ""
+        )
+        yield f"{counted(len(answers), 'answer')} came compressed ({_named(answers)}), which was not asked for{dated}."
+    foreign = names.filter(
+        names.is_in([name for name in names.unique().drop_nulls() if not _decodable(name)])
+    )
+    if len(foreign):
+        yield (
+            f"{counted(len(foreign), 'response')} came in an encoding that was not asked for and cannot be decoded here"
+            f" ({_named(foreign)}). Turn compression off in the server, or in what stands before it."
+        )
+
+
+def _decodable(encoding: str) -> bool:
+    return inflate((), encoding, 0).fault is None
+
+
+def _named(encodings: pl.Series) -> str:
+    return ", ".join(encodings.unique(maintain_order=True)[:MOST_ENCODINGS])
 
 
 def _about_rate_limits(requests: pl.DataFrame) -> Iterator[str]:
