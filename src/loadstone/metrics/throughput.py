@@ -112,10 +112,11 @@ def left_out(unknown: NDArray[np.bool_]) -> str | None:
 
 def _rate(tables: Tables, *columns: str) -> Number | Missing:
     counts = np.stack([tables.number(name)[tables.succeeded] for name in columns])
-    known = np.isfinite(counts).all(axis=0)
+    totals = counts.sum(axis=0)
+    known, unknown = np.isfinite(totals), np.isnan(totals)
     if not known.any():
         return Missing(_UNKNOWN)
-    return Number(float(counts[:, known].sum() / tables.window_s), left_out(~known))
+    return Number(float(totals[known].sum() / tables.window_s), left_out(unknown))
 
 
 def _quickest_ns(tables: Tables) -> float:
