@@ -151,15 +151,15 @@ def test_what_the_start_needs_is_composed_however_long_it_takes(job, monkeypatch
 
 
 @pytest.mark.timeout(30)
-def test_the_composer_goes_on_ahead_of_what_was_drawn(job, monkeypatch, tmp_path):
+def test_the_composer_goes_on_ahead_of_the_worker_that_is_furthest(job, monkeypatch, tmp_path):
     one = job(request_count=5_600)
     with monkeypatch.context() as patch:
         patch.setattr(compose, "BEFOREHAND_S", 0.0)
         patch.setattr(compose, "BATCH_REQUESTS", 300)
         compose.beforehand(one)
-    board = Board(tmp_path / "board", 1, create=True)
+    board = Board(tmp_path / "board", 2, create=True)  # of a worker that lives and one that died at once
     child = Child("loadstone.compose", tmp_path / "log")
-    child.tell(ComposerOrder(job=one, board=str(tmp_path / "board"), blocks=1))
+    child.tell(ComposerOrder(job=one, board=str(tmp_path / "board"), blocks=2))
 
     def rows():
         return (tmp_path / "plan" / ROWS).stat().st_size // ROW.size
@@ -173,9 +173,9 @@ def test_the_composer_goes_on_ahead_of_what_was_drawn(job, monkeypatch, tmp_path
     assert until(5_050) == 5_050  # 300, and batches of 250 until 5,000 are ahead
     time.sleep(0.1)
     assert rows() == 5_050
-    board.block(0)[Field.DRAWN] = 400
+    board.block(1)[Field.WANTED] = 400
     assert until(5_550) == 5_550
-    board.block(0)[Field.DRAWN] = 5_000
+    board.block(1)[Field.WANTED] = 5_000
     assert child.hear_line(30) is None, "it ends when the plan is complete"
     assert child.close() == 0
     board.close()

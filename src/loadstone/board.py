@@ -37,6 +37,8 @@ class Field(IntEnum):
     """Failures of the server; neither what we cut off or cancelled ourselves nor our own faults."""
     TOKENS = 11
     """Output tokens of decoded answers."""
+    WANTED = 12
+    """Row of the plan that a worker wants next; the greatest of all says how far the plan has to be."""
 
 
 class Histogram(IntEnum):

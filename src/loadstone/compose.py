@@ -153,7 +153,8 @@ def main() -> None:
     board = Board(Path(order.board), order.blocks)
     rows = drafts(order.job, writer.requests)
     while not select.select([0], [], [], 0)[0]:
-        ahead = writer.requests - board.live().fields[Field.DRAWN]
+        # Not by the number drawn: rows that were dealt to a worker that died are never drawn.
+        ahead = writer.requests - max(board.block(index)[Field.WANTED] for index in range(order.blocks))
         if ahead >= AHEAD_REQUESTS or ahead * writer.body_bytes >= AHEAD_BYTES * writer.requests:
             time.sleep(0.02)
         elif compose(rows, writer, BATCH_REQUESTS):

@@ -34,6 +34,8 @@ IDLE_S = 30.0
 FRUITLESS_S = 300.0
 """So is one that uses the processor for so long and decodes nothing."""
 POLL_S = 0.1
+MOST_REPLACEMENTS = 3
+"""For one decoder: what kills so many would kill them all."""
 NAMES = {"loadstone.sim.server": "the built-in engine", "loadstone.compose": "the composer"}
 PORTABLE = "LOADSTONE_PORTABLE"
 """Set to 1: no epoll, no timerfd, no kernel stamps, as on systems that lack them."""
@@ -55,10 +57,11 @@ class Crew:
         self._board_path = home / folder.RECORDING / folder.BOARD
         self.board = Board(self._board_path, workers + decoders, create=True)
         self.fleet = Fleet(workers, home / folder.PLAN / ROWS, log, self.board)
-        quiet = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-        self._decoders = [Child("loadstone.read.follow", log, env=quiet) for _ in range(decoders)]
+        self._decoders = [self._decoder() for _ in range(decoders)]
+        self._decoder_jobs: list[decoding.Job] = []
         self._others: list[Child] = []
-        self._deaths: dict[str, DeathLog] = {}
+        self._deaths: dict[int, DeathLog] = {}
+        """By the process id."""
         self._stopped = Silence()
 
     def __enter__(self) -> Crew:
@@ -112,9 +115,16 @@ class Crew:
 
     def brief(self, config: Config, reached: Reached, id_prefix: str, path: str) -> None:
         """Tells decoders and workers their jobs, and waits until every worker is ready."""
-        for index, decoder in enumerate(self._decoders):
-            decoder.tell(self._decoder_job(config, id_prefix, index))
+        self._decoder_jobs = [
+            self._decoder_job(config, id_prefix, index) for index in range(len(self._decoders))
+        ]
+        for decoder, job in zip(self._decoders, self._decoder_jobs, strict=True):
+            decoder.tell(job)
         self.fleet.brief(self._job(config, reached, id_prefix, path))
+
+    def _decoder(self) -> Child:
+        quiet = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+        return Child("loadstone.read.follow", self._home / folder.LOG, env=quiet)
 
     def _decoder_job(self, config: Config, id_prefix: str, index: int) -> decoding.Job:
         return decoding.Job(
@@ -173,13 +183,14 @@ class Crew:
     def trouble(self) -> str | None:
         """Why the load cannot go on: a process it depends on has died. To be asked a few times a second.
 
-        A dead decoder is noted and is no reason to stop: what it had not read stays in the recording. Workers are
-        the fleet's own business.
+        A dead decoder is replaced: what it had not read is still in the recording, and the share of failures that
+        gives a run up is known from decoders alone. Workers are the fleet's own business.
         """
         self._end_stopped()
         for index, decoder in enumerate(self._decoders):
             if decoder.exited():
                 self._died(f"decoder {index}", decoder)
+                self._replace(index)
         dead = [child for child in self._others if child.failed()]
         for child in dead:
             self._died(NAMES[child.module], child)
@@ -190,10 +201,19 @@ class Crew:
         """Every process that ended before its time."""
         return [*self.fleet.deaths.values(), *self._deaths.values()]
 
+    def _replace(self, index: int) -> None:
+        """Puts another decoder in the place of a dead one, unless too many have died already."""
+        deaths = sum(death.process == f"decoder {index}" for death in self._deaths.values())
+        if deaths > MOST_REPLACEMENTS:
+            return
+        self._decoders[index].close(CLOSE_S)
+        self._decoders[index] = self._decoder()
+        self._decoders[index].tell(self._decoder_jobs[index])
+
     def _died(self, name: str, child: Child) -> None:
-        if name not in self._deaths:
+        if child.pid not in self._deaths:
             fault = child.death()
-            self._deaths[name] = DeathLog(process=name, fault=fault, noticed_ns=time.monotonic_ns())
+            self._deaths[child.pid] = DeathLog(process=name, fault=fault, noticed_ns=time.monotonic_ns())
             logger.error("%s (pid %d) died: %s", name, child.pid, fault)
 
     def _end_stopped(self) -> None:

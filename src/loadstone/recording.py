@@ -101,6 +101,8 @@ class WireEnd(IntEnum):
     """Cancelled by us before its time: the user interrupted, or the run was given up."""
     TOO_LARGE = 14
     """More bytes than an answer may have; we closed the connection."""
+    NOT_SENT = 15
+    """Taken from the plan, but the load was stopped before there was a connection to send it on."""
 
 
 def segment_name(worker: int, segment: int) -> str:

@@ -9,8 +9,9 @@ import socket
 import msgspec
 import pytest
 
-from loadstone.load import connection, links, sockets, worker
+from loadstone.load import connection, opening, sockets, worker
 from loadstone.load.job import StopOrder, Trouble
+from loadstone.load.tape import NoSpaceError
 from loadstone.recording import WireEnd
 
 MS = 1_000_000
@@ -247,11 +248,11 @@ def test_a_request_that_never_gets_a_descriptor_is_our_own_fault(fly, monkeypatc
 
 
 def test_only_so_many_connections_are_made_at_a_time(fly, monkeypatch):
-    monkeypatch.setattr(links, "MOST_CONNECTING", 3)
+    monkeypatch.setattr(opening, "MOST_CONNECTING", 3)
     start_connect, most = sockets.start_connect, []
 
     def counted(*arguments):
-        most.append(len(fly.worker._links._connecting))
+        most.append(len(fly.worker._links.opening._making))
         return start_connect(*arguments)
 
     monkeypatch.setattr(sockets, "start_connect", counted)
@@ -416,7 +417,7 @@ def test_no_space_for_the_recording_is_said_and_ends_the_worker(monkeypatch, cap
             pass
 
         def run(self):
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise NoSpaceError("the recording cannot be written: No space left on device")
 
         say = worker.Worker.say
 
@@ -433,3 +434,96 @@ def test_a_listener_whose_queue_is_full_is_waited_for(fly):
     ):
         flew = fly(answering, address=listener.getsockname(), requests=2, slots=2, connect_timeout_ns=60 * MS)
     assert flew.ends == [WireEnd.TIMEOUT_CONNECT] * 2
+
+
+# ---- the stop ---------------------------------------------------------------------------------------------
+
+
+def test_what_waits_for_a_connection_at_the_stop_is_not_sent(fly, monkeypatch):
+    monkeypatch.setattr(opening, "MOST_CONNECTING", 1)
+
+    def script(peer):
+        peer.request()
+        peer.send(peer.HEAD + peer.TOKEN)
+        fly.worker.tell(StopOrder(stop_ns=0, cut_ns=1 << 62))
+        peer.send(peer.DONE, peer.LAST)
+
+    start_connect, left = sockets.start_connect, [1]
+
+    def one_descriptor(*arguments):
+        if not left:
+            raise OSError(errno.EMFILE, "none left")
+        left.pop()
+        return start_connect(*arguments)
+
+    monkeypatch.setattr(sockets, "start_connect", one_descriptor)
+    flew = fly(script, requests=9, slots=4)
+    assert [(flown.end, bool(flown.sends)) for flown in flew.flights] == [(COMPLETE, True)] + [
+        (WireEnd.NOT_SENT, False)
+    ] * 3
+    assert flew.flights[1].words == "still waiting for a connection when the load was stopped"
+
+
+def test_a_planned_stop_leaves_nothing_waiting_where_there_are_slots(fly, monkeypatch):
+    def start_connect(*_):
+        raise OSError(errno.EADDRNOTAVAIL, "none left")
+
+    monkeypatch.setattr(sockets, "start_connect", start_connect)
+    flew = fly(answering, orders=[fly.phase(9, slots=2, stop_ns=30 * MS, cut_ns=3_000 * MS)], requests=9)
+    assert flew.ends == [WireEnd.NOT_SENT] * 2
+
+
+def test_behind_connections_that_are_not_made_it_is_the_servers_limit(fly, monkeypatch):
+    monkeypatch.setattr(opening, "MOST_CONNECTING", 1)
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as listener,
+        socket.create_connection(listener.getsockname()),
+    ):
+        flew = fly(answering, address=listener.getsockname(), requests=2, slots=2, timeout_ns=60 * MS)
+    assert flew.ends == [WireEnd.TIMEOUT_TOTAL, WireEnd.TIMEOUT_CONNECT]
+    assert flew.flights[1].words == "no connection within the time limit: others were being made before it"
+
+
+def test_a_slot_that_has_rested_goes_on_at_once(fly, monkeypatch):
+    """No tick wakes it: its lag is not the client's."""
+    monkeypatch.setattr(worker, "TICK_NS", 400 * MS)
+
+    def script(peer):
+        peer.request()
+        peer.reset()
+
+    flew = fly(script, answering, requests=2)
+    first, second = flew.flights
+    assert (first.end, second.end) == (WireEnd.RESET, COMPLETE)
+    assert second.sends[0] - second.facts.due_ns < 200 * MS
+
+
+# ---- redirects that end otherwise ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 307 Moved\r\nLocation: /x\r\nConnection: close\r\n\r\nsee there",
+        b"HTTP/1.1 307 Moved\r\nLocation: /x\r\nContent-Length: 0\r\n\r\nstray bytes",
+        b"HTTP/1.1 307 Moved\r\nLocation: /x\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00",
+        b'HTTP/1.1 307 Moved\r\nLocation: /x\r\nContent-Length: 19\r\n\r\n{"content":"see x"}',
+    ],
+    ids=["ended by the close", "with strays behind it", "compressed", "that looks like output"],
+)
+def test_a_redirect_is_followed_however_it_ends(fly, answer):
+    def first(peer):
+        peer.request()
+        peer.send(answer)
+
+    flew = fly(first, answering)
+    (flown,) = flew.flights
+    assert (flown.end, flown.facts.status, flown.facts.redirects) == (COMPLETE, 200, 1)
+
+
+def test_a_proxy_that_leaves_at_once(fly, monkeypatch):
+    def script(peer):
+        peer.reset()
+
+    (flown,) = fly(script, tunnel=TUNNEL).flights
+    assert (flown.end, flown.sends) == (WireEnd.CONNECT, [])

@@ -7,6 +7,7 @@ import ssl
 import pytest
 
 from loadstone.load.job import TlsJob
+from loadstone.load.tls import Tls
 from loadstone.recording import WireEnd
 
 MS = 1_000_000
@@ -131,3 +132,31 @@ def test_a_stream_cut_by_the_goodbye_of_tls(fly, trusted):
         peer.close()
 
     assert fly(script, context=trusted, timeout_ns=1_000 * MS).ends == [CLOSED]
+
+
+def test_a_server_that_closed_an_idle_connection_costs_no_retry(fly, trusted):
+    def first(peer):
+        peer.request()
+        peer.send(peer.ANSWER)
+        peer.close()
+
+    flew = fly(first, answering, due=[0, 80 * MS], context=trusted)
+    assert flew.ends == [COMPLETE] * 2
+    assert [flown.facts.retries for flown in flew.flights] == [0, 0]
+
+
+def test_tls_that_cannot_take_a_request_is_a_broken_connection(fly, trusted, monkeypatch):
+    """As with a server that wants to shake hands anew while the connection is idle."""
+    encrypt, left = Tls.encrypt, [1]
+
+    def refusing(self, plain):
+        if not left:
+            left.append(1)
+            raise ssl.SSLWantReadError
+        left.pop()
+        return encrypt(self, plain)
+
+    monkeypatch.setattr(Tls, "encrypt", refusing)
+    flew = fly(answering, answering, requests=2, context=trusted)
+    assert flew.ends == [COMPLETE] * 2
+    assert flew.flights[1].facts.retries == 1

@@ -75,6 +75,7 @@ BOMB = Answer(200, {}, Reply(text=["a"]), fault="longer than 5 bytes", breach="t
         (WireEnd.REFUSED, NOTHING, "connect-refused"),
         (WireEnd.TLS, NOTHING, "tls"),
         (WireEnd.TIMEOUT_CONNECT, NOTHING, "timeout-connect"),
+        (WireEnd.NOT_SENT, NOTHING, "not-sent"),
         (WireEnd.TIMEOUT_FIRST_TOKEN, NOTHING, "timeout-first-token"),
         (WireEnd.TIMEOUT_IDLE, PARTIAL, "timeout-idle"),
         (WireEnd.TIMEOUT_IDLE, STOPPED, "ok"),

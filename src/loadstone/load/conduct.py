@@ -34,6 +34,9 @@ class Stop(NamedTuple):
     why: str
 
 
+BY_USER = Stop("user", "interrupted")
+
+
 class Conducted(NamedTuple):
     """How the phases went. `workers` are those of the measured phase; `busy_share` is of all cores during it."""
 
@@ -83,6 +86,8 @@ class Conduct:
         busy_share = None
         first_row = 0
         for number, phase in enumerate(phases):
+            if logs and self._interrupt.asked:  # since the last look of the phase before
+                self._why = self._why or BY_USER
             if logs and (self._why or not self._fleet.alive):
                 break
             busy_before, time_before = environment.cpu_busy_s()
@@ -158,7 +163,7 @@ class Conduct:
         grace_s = DEFAULT_GRACE_S if phase.grace_ns is None else phase.grace_ns / 1e9
         if self._interrupt.asked:
             at_once = self._interrupt.asked > 1
-            self._stop(Stop("user", "interrupted"), 0.0 if at_once else grace_s)
+            self._stop(BY_USER, 0.0 if at_once else grace_s)
         self._heed_workers()
         if trouble := self._look_for_trouble():
             self._stop(Stop("trouble", trouble), grace_s)

@@ -38,6 +38,8 @@ _CARRY_BYTES = 65536
 _MARK_BYTES = 64
 _BLANK = b"\r\n\r\n"
 _LEAST_STATUS = 100
+_LEAST_REFUSAL = 300
+"""The body of such a status brings no output, whatever its words look like."""
 EVENT_AND_CHUNK_END = (b"}\n\n\r\n", b"}\r\n\r\n\r\n")
 """How a read ends that ends with a whole event in a whole chunk. A chunked message never ends so."""
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:[^\r]*chunked", re.IGNORECASE)
@@ -120,12 +122,12 @@ class Connection:
     def is_quiet(self) -> bool:
         """Whether nothing waits to be read: a server that has closed, or has more to say, cannot take a request."""
         try:
-            self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            waiting = self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
         except OSError:
             return False
-        return self.tls is not None  # session tickets come at any time
+        return self.tls is not None and bool(waiting)  # session tickets come at any time
 
     def widen(self) -> None:
         """A read was full: the next ones ask for more."""
@@ -144,13 +146,22 @@ class Connection:
             if self.outgoing:  # a record is half sent: nothing may come between its halves
                 self.outgoing = b"".join((self.outgoing, reply))
             else:
-                self.sock.sendall(reply)
+                self._reply(reply)
         if self.tls.ended:
             with suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RD)  # what is read next is the end, as it is without TLS
         if not plain:
             raise BlockingIOError
         return plain, ancillary, flags, address
+
+    def _reply(self, data: bytes) -> None:
+        """Sends what TLS itself has to say. Raises `ConnectionError` when a server that asked for it does not read."""
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            raise ConnectionError("the server does not read what it asked TLS for")
 
     def release(self) -> None:
         """Breaks the cycle of framer and connection, since nobody collects cycles in a worker."""
@@ -230,7 +241,7 @@ class Streaming(Connection):
         try:
             self.parser.feed_data(data)
         finally:
-            if self.pieces and self.flight is not None:
+            if self.pieces and self.flight is not None and self.flight.status < _LEAST_REFUSAL:
                 self._look(b"".join(self.pieces), self.flight)
         self.between = 0 if self.pieces else self.between + len(data)
         if self.between > MOST_HEAD_BYTES:

@@ -1,60 +1,36 @@
-"""A worker's connections: opening them (TCP, proxy, TLS), sending on them, keeping them alive, closing them.
+"""A worker's connections: sending on them, keeping them alive, closing them.
 
-Reading is the loop's own business. What happens to a flight is told through two calls: `started` when its first
-byte is about to go, `ended` when there is no way on. When it was written is noted on the flight itself.
-
-Only so many connections are being made at a time. One that the client has no descriptor or no port for waits until
-there is one: that is a late request, which the report shows, and no failed one.
+Making them is `opening`'s, reading the loop's own business. What happens to a flight is told through two calls:
+`started` when its first byte is about to go, `ended` when there is no way on. When it was written is noted on the
+flight itself.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
 import ssl
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 from httptools import HttpParserError, HttpParserUpgrade
 
 from loadstone.load import sockets
-from loadstone.load.connection import (
-    CONNECTING,
-    HANDSHAKE,
-    LARGE_READ_BYTES,
-    MOST_HEAD_BYTES,
-    READING,
-    SENDING,
-    TUNNEL,
-    Connection,
-    Streaming,
-)
+from loadstone.load.connection import READING, SENDING, Connection, Streaming
 from loadstone.load.flight import Flight
 from loadstone.load.job import Job
-from loadstone.load.limits import Limit
+from loadstone.load.opening import Opening
 from loadstone.load.poller import READ, WRITE, Poller
 from loadstone.load.pool import pool
 from loadstone.load.tls import Tls
-from loadstone.recording import RESENT, WireEnd
-from loadstone.wire.redirect import moved
+from loadstone.recording import RESENT, START, WireEnd
+from loadstone.wire.redirect import FOLLOWED, moved
 
 Ended = Callable[[Flight, WireEnd, int, str], None]
 Started = Callable[[Connection, Flight, int], None]
 
-MOST_CONNECTING = 128
-"""Connections in the making at a time: as many as the shortest queues of listening servers hold."""
-_SCARCE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
-"""The client has run out of something that it will have again when another connection closes."""
-RETRY_NS = 5_000_000
-"""Then it is tried again."""
-_FOLLOWED = {307, 308}
-"""Redirects that keep method and body."""
-
 
 class Links:
-    """All connections of a worker. `by_fd`, `waiting_fds` and `postponed` are for the loop."""
+    """All connections of a worker. `by_fd` and `waiting_fds` are for the loop."""
 
     def __init__(
         self,
@@ -70,23 +46,15 @@ class Links:
         self.waiting_fds: set[int] = set()
         """Descriptors whose first output has not come."""
         self.connects = 0
-        self.waits = self.waited_ns = 0
-        """Connects for which the client had no descriptor or no port at first, and for how long any waited."""
         self._carriers: dict[Flight, Connection] = {}
         self._idle = pool(job.reuse)
-        self.postponed: OrderedDict[Flight, None] = OrderedDict()
-        """Flights that wait for a connection to be opened, in the order in which they will be."""
-        self._scarce_since_ns = self._retry_ns = 0
-        self._connecting: Limit[Connection] = Limit(job.connect_timeout_ns)
         self._job = job
         self._poller = poller
-        self._stamps = stamps
+        self.opening = Opening(job, poller, stamps, self)
         self._begun, self._stream_ended = predicates
         self._started = started
         self._ended = ended
         self._context = sockets.tls_context(job.tls) if job.tls else None
-
-    # ---- opening ----------------------------------------------------------------------------------
 
     def carry(self, flight: Flight) -> None:
         """Puts a flight on its way, on a kept-alive connection when there is one that can take it."""
@@ -97,180 +65,54 @@ class Links:
                 self._send(connection, flight)
                 return
             self._shut(connection)
-        self._connect(flight)
+        self.opening.begin(flight)
 
-    def _connect(self, flight: Flight) -> None:
-        """Opens a connection, or lets the flight wait behind others for one."""
-        if self.postponed or len(self._connecting) >= MOST_CONNECTING:
-            self.postponed[flight] = None
+    def adopt(self, sock: socket.socket, flight: Flight) -> Connection:
+        """See `opening.Owner`."""
+        tls = Tls(self._context, self._job.tls.server_name) if self._context and self._job.tls else None
+        if self._job.streaming:
+            connection: Connection = Streaming(sock, flight, tls, self._begun, self._stream_ended)
         else:
-            self._open(flight)
-
-    def open_postponed(self, now: int) -> None:
-        """Goes on with the flights that wait for a connection, as far as it gets."""
-        if now < self._retry_ns:
-            return
-        if self._retry_ns:
-            self.waited_ns += now - self._scarce_since_ns
-            self._retry_ns = 0
-        while self.postponed and not self._retry_ns and len(self._connecting) < MOST_CONNECTING:
-            self._open(self.postponed.popitem(last=False)[0])
-
-    def is_starved(self, flight: Flight) -> bool:
-        """Whether it waits for a descriptor or a port that the client does not have."""
-        return self._retry_ns > 0 and flight in self.postponed
-
-    def _open(self, flight: Flight) -> None:
-        flight.connect_ns = time.monotonic_ns()
-        try:
-            sock = sockets.start_connect(self._job.family, self._job.address, self._stamps)
-        except OSError as error:
-            if error.errno in _SCARCE:
-                self._postpone(flight)
-            else:
-                end = WireEnd.REFUSED if error.errno == errno.ECONNREFUSED else WireEnd.CONNECT
-                self._ended(flight, end, time.monotonic_ns(), str(error))
-            return
-        connection = self._connection(sock, flight)
+            connection = Connection(sock, flight, tls)
         self._carriers[flight] = connection
         if connection.fd >= len(self.by_fd):
             self.by_fd += [None] * (connection.fd + 1)
         self.by_fd[connection.fd] = connection
-        self._connecting.start(connection, flight.connect_ns)
-        self._poller.register(connection.fd, WRITE)
+        return connection
 
-    def _postpone(self, flight: Flight) -> None:
-        """There is no descriptor or no port: the flight is the next one to get one."""
-        self.waits += not flight.waited
-        flight.waited = True
-        self.postponed[flight] = None
-        self.postponed.move_to_end(flight, last=False)
-        self._scarce_since_ns = flight.connect_ns
-        self._retry_ns = flight.connect_ns + RETRY_NS
-        flight.connect_ns = 0
+    def ready(self, connection: Connection, flight: Flight) -> None:
+        """See `opening.Owner`."""
+        self.connects += 1
+        self._send(connection, flight)
 
-    def _connection(self, sock: socket.socket, flight: Flight) -> Connection:
-        tls = Tls(self._context, self._job.tls.server_name) if self._context and self._job.tls else None
-        if self._job.streaming:
-            return Streaming(sock, flight, tls, self._begun, self._stream_ended)
-        return Connection(sock, flight, tls)
+    def refused(self, connection: Connection | None, flight: Flight, end: WireEnd, message: str) -> None:
+        """See `opening.Owner`."""
+        if connection is not None:
+            self.drop(connection)
+        self._ended(flight, end, time.monotonic_ns(), message)
 
     def proceed(self, connection: Connection, mask: int) -> bool:
-        """Goes on with connecting, the handshake or sending; True when there may be an answer to read."""
+        """Goes on with making a connection, or with sending; True when there may be an answer to read."""
         flight = connection.flight
         assert flight is not None  # only a connection in use is in another state than READING
-        if connection.state == CONNECTING:
-            self._established(connection, flight, mask)
-        elif connection.state == TUNNEL:
-            self._tunnel_read(connection, flight)
-        elif connection.state == HANDSHAKE:
-            self._handshake_read(connection, flight)
+        if connection.state != SENDING:
+            self.opening.proceed(connection, flight, mask)
         elif mask & ~WRITE:
             return True  # an answer before the request is out: were it written first, a reset would lose the answer
         else:
             self._write(connection, flight)
         return False
 
-    def _established(self, connection: Connection, flight: Flight, mask: int) -> None:
-        code = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            end = WireEnd.REFUSED if code == errno.ECONNREFUSED else WireEnd.CONNECT
-            self._refused(connection, flight, end, f"{os.strerror(code)} ({errno.errorcode.get(code, code)})")
-        elif not mask & WRITE:
-            pass  # a stale event of a descriptor that was closed and given out again in this very round
-        elif self._job.tunnel:
-            connection.state = TUNNEL
-            self._poller.modify(connection.fd, READ)
-            connection.sock.send(
-                self._job.tunnel
-            )  # the first bytes on a fresh connection: there is room for them
-        else:
-            self._reached(connection, flight)
-
-    def _ask_for_tunnel(self, connection: Connection, flight: Flight) -> None:
-        connection.state = TUNNEL
-        self._poller.modify(connection.fd, READ)
-        try:
-            connection.sock.send(self._job.tunnel)  # the first bytes on a fresh connection: there is room for them
-        except OSError as error:
-            self._refused(connection, flight, WireEnd.CONNECT, f"the proxy: {error}")
-
-    def _tunnel_read(self, connection: Connection, flight: Flight) -> None:
-        """Reads the proxy's answer to CONNECT, byte after byte: what follows it is the server's."""
-        try:
-            while not connection.opening.endswith(b"\r\n\r\n"):
-                received = connection.sock.recv(1)
-                connection.opening += received
-                if not received or len(connection.opening) > MOST_HEAD_BYTES:
-                    raise ConnectionError(
-                        "it closed the connection" if not received else "it does not end its head"
-                    )
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._refused(connection, flight, WireEnd.CONNECT, f"the proxy: {error}")
-            return
-        line = connection.opening.partition(b"\r\n")[0].decode("latin-1")
-        connection.opening = b""
-        if line.split(" ")[1:2] in (["200"], ["201"], ["204"]):
-            self._reached(connection, flight)
-        else:
-            self._refused(connection, flight, WireEnd.CONNECT, f"the proxy said: {line}")
-
-    def _reached(self, connection: Connection, flight: Flight) -> None:
-        """The server is at the other end of the connection."""
-        if connection.tls is None:
-            self._ready(connection, flight)
-        else:
-            connection.state = HANDSHAKE
-            self._poller.modify(connection.fd, READ)
-            self._handshake(connection, connection.tls, flight, b"")
-
-    def _handshake_read(self, connection: Connection, flight: Flight) -> None:
-        assert connection.tls is not None  # HANDSHAKE is a state of TLS connections only
-        try:
-            received = connection.sock.recv(LARGE_READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._refused(connection, flight, WireEnd.TLS, str(error))
-            return
-        if received:
-            self._handshake(connection, connection.tls, flight, received)
-        else:
-            self._refused(
-                connection, flight, WireEnd.TLS, "the server closed the connection during the handshake"
-            )
-
-    def _handshake(self, connection: Connection, tls: Tls, flight: Flight, received: bytes) -> None:
-        try:
-            done = tls.handshake(received)
-            if reply := tls.pending():
-                connection.sock.sendall(reply)
-        except (ssl.SSLError, ssl.CertificateError, OSError) as error:
-            self._refused(connection, flight, WireEnd.TLS, str(error))
-            return
-        if done:
-            self._ready(connection, flight)
-
-    def _refused(self, connection: Connection, flight: Flight, end: WireEnd, message: str) -> None:
-        self.drop(connection)
-        self._ended(flight, end, time.monotonic_ns(), message)
-
-    def _ready(self, connection: Connection, flight: Flight) -> None:
-        self._connecting.stop(connection)
-        self.connects += 1
-        flight.connected_ns = time.monotonic_ns()
-        connection.state = READING
-        self._poller.modify(connection.fd, READ)
-        self._send(connection, flight)
-
     # ---- sending ----------------------------------------------------------------------------------
 
     def _send(self, connection: Connection, flight: Flight) -> None:
         """Gives the request to the kernel; `sent` is the moment before, of a redirected one that of the first time."""
         payload = flight.payload
-        connection.outgoing = payload if connection.tls is None else connection.tls.encrypt(payload)
+        try:
+            connection.outgoing = payload if connection.tls is None else connection.tls.encrypt(payload)
+        except ssl.SSLError as error:  # an idle connection whose server wants to shake hands anew
+            self.broken(connection, error)
+            return
         now = time.monotonic_ns()
         if not flight.redirects:
             flight.sent_ns = now
@@ -300,8 +142,12 @@ class Links:
 
     def complete(self, connection: Connection, flight: Flight, now: int) -> None:
         """The answer is whole: the connection is kept if both sides can go on with it."""
-        target = self._moved_to(connection, flight) if flight.status in _FOLLOWED else None
         usable = connection.keeps_alive and not connection.outgoing and not connection.strays
+        self._whole(connection, flight, now, usable)
+
+    def _whole(self, connection: Connection, flight: Flight, now: int, usable: bool) -> None:
+        """An answer has come to its end; a redirect to the same server makes it go on."""
+        target = self._moved_to(connection, flight) if flight.status in FOLLOWED else None
         if usable and self._idle.keep(connection, flight):
             self.waiting_fds.discard(connection.fd)
             connection.flight = None
@@ -330,8 +176,7 @@ class Links:
             self.drop(connection)
             self._ended(flight, WireEnd.CLIENT, now, repr(error))
         elif connection.complete:
-            self.drop(connection)
-            self._ended(flight, WireEnd.COMPLETE, now, "")
+            self._whole(connection, flight, now, usable=False)
         elif connection.reused and not flight.status and not flight.retries:
             self._again(connection, flight)
         else:
@@ -343,17 +188,15 @@ class Links:
         self.drop(connection)
         flight.retries += 1
         flight.received = False
-        flight.sending = RESENT
-        self._connect(flight)
+        flight.sending = RESENT if flight.sent_ns else START
+        self.opening.begin(flight)
 
     def closed(self, connection: Connection, now: int) -> None:
         """The server closed the connection."""
-        flight = self._bereft(connection)
-        if flight is None:
-            return
-        if flight.received and connection.ends_with_close():
-            self._ended(flight, WireEnd.COMPLETE, now, "")
-        else:
+        flight = connection.flight
+        if flight is not None and flight.received and connection.ends_with_close():
+            self._whole(connection, flight, now, usable=False)
+        elif (flight := self._bereft(connection)) is not None:
             self._ended(flight, WireEnd.CLOSED, now, "")
 
     def broken(self, connection: Connection, error: OSError) -> None:
@@ -375,20 +218,12 @@ class Links:
         self.drop(connection)
         return flight
 
-    def abandon(self, flight: Flight) -> None:
+    def abandon(self, flight: Flight, now: int) -> None:
         """Closes the connection of a flight that we end ourselves."""
         connection = self._carriers.get(flight)
         if connection is not None:
             self.drop(connection)
-        self.postponed.pop(flight, None)
-
-    def expire(self, now: int) -> None:
-        """Ends the flights whose connection has not come about in time."""
-        for connection in self._connecting.expired(now):
-            flight = connection.flight
-            assert flight is not None
-            words = f"no connection within {self._connecting.span_ns / 1e9:g} s"
-            self._refused(connection, flight, WireEnd.TIMEOUT_CONNECT, words)
+        self.opening.withdraw(flight, now)
 
     def idle_or_large(self, now: int) -> list[tuple[Flight, WireEnd]]:
         """Flights of which nothing has come for too long since they began, or too much."""
@@ -412,7 +247,7 @@ class Links:
 
     def _shut(self, connection: Connection) -> None:
         self.by_fd[connection.fd] = None
-        self._connecting.stop(connection)
+        self.opening.forget(connection)
         self.waiting_fds.discard(connection.fd)
         self._poller.unregister(connection.fd)
         connection.sock.close()

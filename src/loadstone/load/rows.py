@@ -21,6 +21,8 @@ class Shared:
         self._stop = None if order.rows is None else order.first_row + order.rows
         self.starved = False
         """The last row asked for has not been composed yet."""
+        self.wanted = order.first_row
+        """Behind the last row taken here."""
 
     def next(self) -> Row | None:
         """Takes a row; None when the plan has it not yet (`starved`) or the phase has no more."""
@@ -29,6 +31,7 @@ class Shared:
         if not packed:
             return None
         row = Row._make(ROW.unpack(packed))
+        self.wanted = row.request + 1
         return row if self._stop is None or row.request < self._stop else None
 
     def _past_end(self) -> bool:
@@ -40,7 +43,8 @@ class Dealt:
 
     def __init__(self, path: Path, order: PhaseOrder, worker: int, workers: int) -> None:
         self._fd = os.open(path, os.O_RDONLY)
-        self._next = order.first_row + worker
+        self.wanted = order.first_row + worker
+        """The next row."""
         self._stop = None if order.rows is None else order.first_row + order.rows
         self._step = workers
         self.starved = False
@@ -48,14 +52,14 @@ class Dealt:
 
     def next(self) -> Row | None:
         """Takes a row; None when the plan has it not yet (`starved`) or the phase has no more."""
-        if self._stop is not None and self._next >= self._stop:
+        if self._stop is not None and self.wanted >= self._stop:
             self.starved = False
             return None
-        packed = os.pread(self._fd, ROW.size, self._next * ROW.size)
+        packed = os.pread(self._fd, ROW.size, self.wanted * ROW.size)
         self.starved = len(packed) < ROW.size
         if self.starved:
             return None
-        self._next += self._step
+        self.wanted += self._step
         return Row._make(ROW.unpack(packed))
 
     def __del__(self) -> None:

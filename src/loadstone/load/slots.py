@@ -98,8 +98,19 @@ class Slots:
         return Launch(row, due)
 
     def next_due_ns(self) -> int | None:
-        """When the next row in a slot is due; None when none waits for its time."""
-        return self._waiting[0][0] if self._waiting else None
+        """When the next row in a slot is due, or a slot has rested; None when nothing waits for its time."""
+        row = self._waiting[0][0] if self._waiting else None
+        if self._resting and not self._drained:
+            return self._resting[0] if row is None else min(row, self._resting[0])
+        return row
+
+    def closed(self, now: int) -> bool:
+        """With a cap, whether the time is over in which requests may be sent; without, what was due goes however late."""
+        return self._capped and self._stop_ns is not None and now >= self._stop_ns
+
+    def wanted(self) -> int:
+        """The row of the plan that is wanted next."""
+        return self._source.wanted
 
     def hungry(self) -> bool:
         """A slot is free, and a row for it could be had at once."""

@@ -32,6 +32,7 @@ def tls_context(job: TlsJob) -> ssl.SSLContext:
     """A client context as `job` says; HTTP/1.1 only. Raises `OSError` (`ssl.SSLError`) for a file of no use."""
     context = ssl.create_default_context(cafile=job.ca)
     context.set_alpn_protocols(["http/1.1"])
+    context.options |= ssl.OP_NO_RENEGOTIATION
     if not job.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

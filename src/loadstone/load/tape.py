@@ -14,8 +14,12 @@ from loadstone.recording import SEGMENT_BYTES, segment_name
 ROWS_A_WRITE = 1024
 
 
+class NoSpaceError(Exception):
+    """The recording cannot be written, and why."""
+
+
 class Tape:
-    """The open segment of a worker."""
+    """The open segment of a worker. Raises `NoSpaceError` when it cannot be written; what was written stays good."""
 
     def __init__(self, folder: Path, worker: int) -> None:
         self.rows: list[bytes] = []
@@ -30,8 +34,13 @@ class Tape:
     def _open(self) -> None:
         stem = self._folder / segment_name(self._worker, self._segment)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-        self._dat = os.open(f"{stem}.dat", flags, 0o644)
-        self._idx = os.open(f"{stem}.idx", flags, 0o644)
+        try:
+            self._dat = os.open(f"{stem}.dat", flags, 0o644)
+            self._idx = os.open(f"{stem}.idx", flags, 0o644)
+        except FileExistsError:
+            raise  # somebody's recording is there already, which is a defect
+        except OSError as error:
+            raise NoSpaceError(f"the recording cannot go on: {error.strerror}") from None
 
     def flush(self) -> int:
         """Writes what has gathered, bytes first, so that every row on disk has its bytes there; tells how many."""
@@ -66,6 +75,9 @@ class Tape:
 
 
 def _write(fd: int, data: bytes) -> None:
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, memoryview(data)[written:])
+    try:
+        written = os.write(fd, data)
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
+    except OSError as error:
+        raise NoSpaceError(f"the recording cannot be written: {error.strerror}") from None

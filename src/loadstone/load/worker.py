@@ -10,7 +10,6 @@ Run as `python -m loadstone.load.worker`.
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import signal
@@ -34,7 +33,7 @@ from loadstone.load.links import Links
 from loadstone.load.poller import READ, poller
 from loadstone.load.rows import Dealt, Shared
 from loadstone.load.slots import Launch, Slots
-from loadstone.load.tape import ROWS_A_WRITE, Tape
+from loadstone.load.tape import ROWS_A_WRITE, NoSpaceError, Tape
 from loadstone.plan.store import BODIES, ROWS
 from loadstone.recording import CLOCK, END, PAIR, ROW, START, WireEnd
 from loadstone.wire.request import tail
@@ -49,9 +48,8 @@ REORDER_FROM = 4
 LAUNCHES_A_ROUND = 64
 """After so many requests sent in a row the loop reads again: a burst of sends must not delay stamps for long."""
 
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 _LONG_HEAD = f"a head of more than {MOST_HEAD_BYTES >> 10} kB"
-_NEVER_SENT = "the client had no descriptor or no port for it within the time limit"
+_STOPPED = "still waiting for a connection when the load was stopped"
 _NO_STAMP = bytes(TIMESPEC.size)
 _TTFT_AT = FIELDS + Histogram.TTFT * BUCKETS
 _LAG_AT = FIELDS + Histogram.SEND_LAG * BUCKETS
@@ -96,7 +94,7 @@ class Worker:
         self.say(Ready(kernel_stamps=self._stamps))
         poll, now_ns, pack = self._poller.poll, time.monotonic_ns, ROW.pack
         links, connections, waiting = self._links, self._links.by_fd, self._links.waiting_fds
-        postponed = links.postponed
+        postponed = links.opening.postponed
         rows = self._tape.rows
         put_row, put_data = rows.append, self._tape.data.append
         ancillary_bytes, no_stamp = ANCILLARY_BYTES, _NO_STAMP
@@ -136,7 +134,7 @@ class Worker:
                 if size >= connection.want:  # a full read ends with a whole event by chance at most
                     connection.widen()
                     if connection.got > most_bytes:
-                        self._give_up(flight, WireEnd.TOO_LARGE, read_ns)
+                        self._give_up(flight, WireEnd.TOO_LARGE, "", read_ns)
                         continue
                 try:
                     if flight.status < 200:
@@ -157,7 +155,7 @@ class Worker:
                     self._lingering.start(flight, read_ns)
             now = now_ns()
             if postponed:
-                links.open_postponed(now)
+                links.opening.resume(now)
             if self._slots is not None:
                 self._launch(now)
             if now >= self._next_tick or len(rows) >= ROWS_A_WRITE:
@@ -167,6 +165,8 @@ class Worker:
     def _wait_s(self, now: int) -> float:
         """How long to wait for events: to the next tick, or not at all when a row can go at once."""
         until = self._next_tick
+        if self._links.opening.retry_ns:
+            until = min(until, self._links.opening.retry_ns)
         if self._slots is not None:
             if self._slots.hungry():
                 return 0.0
@@ -241,10 +241,19 @@ class Worker:
         if self._slots is not None:
             self._slots.free(now, unheard=not flight.received and end != WireEnd.COMPLETE)
 
-    def _give_up(self, flight: Flight, end: WireEnd, now: int, message: str = "") -> None:
+    def _give_up(self, flight: Flight, end: WireEnd, message: str, now: int) -> None:
         """Ends a flight that is under way."""
-        self._links.abandon(flight)
+        self._links.abandon(flight, now)
         self._end(flight, end, now, message)
+
+    def _waits_unsent(self, flight: Flight) -> bool:
+        """Whether it was never sent and has no connection, not even one in the making."""
+        return not flight.sent_ns and flight in self._links.opening.postponed
+
+    def _send_nothing_more(self, now: int) -> None:
+        """The load is stopped: what waits for a connection to be sent on is not sent."""
+        for flight in filter(self._waits_unsent, list(self._links.opening.postponed)):
+            self._give_up(flight, WireEnd.NOT_SENT, _STOPPED, now)
 
     # ---- housekeeping -----------------------------------------------------------------------------
 
@@ -256,6 +265,7 @@ class Worker:
             self._block[Field.BEAT_NS] = now
             if self._slots is not None:
                 self._block[Field.QUEUED] = self._slots.queued(now)
+                self._block[Field.WANTED] = self._slots.wanted()
                 self._finish(now)
         if now >= self._next_flush:
             self._next_flush = now + FLUSH_NS
@@ -272,21 +282,23 @@ class Worker:
         self._block[Field.BYTES] += self._tape.flush()
 
     def _expire(self, now: int) -> None:
-        self._links.expire(now)
+        self._links.opening.expire(now)
         if now >= self._next_look:
             self._next_look = now + self._look_ns
             for flight, end in self._links.idle_or_large(now):
-                self._give_up(flight, end, now)
+                self._give_up(flight, end, "", now)
         for limit, end in (
             (self._unbegun, WireEnd.TIMEOUT_FIRST_TOKEN),
             (self._flights, WireEnd.TIMEOUT_TOTAL),
             (self._lingering, WireEnd.COMPLETE),
         ):
             for flight in limit.expired(now):
-                if self._links.is_starved(flight):
-                    self._give_up(flight, WireEnd.CLIENT, now, _NEVER_SENT)
+                if self._waits_unsent(flight):
+                    self._give_up(flight, *self._links.opening.verdict(flight), now)
                 else:
-                    self._give_up(flight, end, now)
+                    self._give_up(flight, end, "", now)
+        if self._order and self._slots and self._slots.closed(now):
+            self._send_nothing_more(now)
         if self._order and self._order.cut_ns is not None and now >= self._order.cut_ns:
             self._cut(now)
 
@@ -294,8 +306,9 @@ class Worker:
         if self._slots is not None:
             self._slots.clear()
         end = WireEnd.CANCELLED if self._given_up else WireEnd.CUT
+        self._send_nothing_more(now)
         for flight in self._flights:
-            self._give_up(flight, end, now)
+            self._give_up(flight, end, "", now)
 
     def _finish(self, now: int) -> None:
         """Tells main when the phase is over: nothing more to send, nothing under way."""
@@ -310,8 +323,8 @@ class Worker:
             wall_ns=now - self._order.start_ns,
             end_ns=now,
             starved=self._slots.starved,
-            waits=self._links.waits - self._waits,
-            waited_ns=self._links.waited_ns - self._waited_ns,
+            waits=self._links.opening.waits - self._waits,
+            waited_ns=self._links.opening.waited_ns - self._waited_ns,
         )
         self._order = self._slots = None
         self.say(done)
@@ -334,6 +347,7 @@ class Worker:
             self._order = msgspec.structs.replace(self._order, cut_ns=order.cut_ns)
             self._given_up = order.given_up
             self._slots.stop(order.stop_ns)
+            self._send_nothing_more(time.monotonic_ns())
             self._next_tick = 0
         elif isinstance(order, Quit):
             self._quit = True
@@ -350,7 +364,7 @@ class Worker:
         self._slots = Slots(order, source)
         self._given_up = False
         self._reads = self._ended = 0
-        self._waits, self._waited_ns = self._links.waits, self._links.waited_ns
+        self._waits, self._waited_ns = self._links.opening.waits, self._links.opening.waited_ns
         self._phase_cpu_ns = time.process_time_ns()
 
     def say(self, word: Word) -> None:
@@ -378,10 +392,8 @@ def serve(job: Job, control: int) -> None:
     gc.disable()
     try:
         worker.run()
-    except OSError as error:
-        if error.errno not in _NO_SPACE:
-            raise
-        worker.say(Trouble(message=f"the recording cannot be written: {error.strerror}"))
+    except NoSpaceError as error:
+        worker.say(Trouble(message=str(error)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ from urllib.parse import urljoin, urlsplit
 
 from loadstone.wire.url import is_path
 
+FOLLOWED = frozenset({307, 308})
+"""Redirects that keep method and body."""
+
 _LOCATION = re.compile(rb"\r\nlocation[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
 
