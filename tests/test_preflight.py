@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
@@ -233,7 +234,7 @@ def test_an_answer_without_text_that_has_an_end_is_good_enough(asked):
     }
     found = asked(message(empty))
     assert found.log.prompt_tokens == 12
-    assert found.notices == ("The one token that the preflight asked for was none that is shown.",)
+    assert found.notices == ("The answer to the preflight holds no token that is shown.",)
 
 
 def test_an_answer_that_brings_nothing_and_no_end_is_a_refusal(asked):
@@ -260,6 +261,10 @@ def bodies(server):
     return [msgspec.json.decode(body) for head, body in server.requests if head.startswith("POST")]
 
 
+def limits(server):
+    return [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in bodies(server)]
+
+
 EVERYTHING = Ask(
     model="m", streaming=True, usage_per_chunk=True, extra={"ignore_eos": True, "min_tokens": 8, "top_k": 1}
 )
@@ -283,20 +288,68 @@ def test_running_token_counts_alone_are_left_out(asked):
     assert (found.ask.usage_per_chunk, found.ask.extra) == (False, EVERYTHING.extra)
 
 
+def test_the_innermost_field_that_is_named_is_left_out(asked):
+    def answer(body):
+        if "continuous_usage_stats" not in body["stream_options"]:
+            return message(STREAM, media="text/event-stream")
+        words = "stream_options.continuous_usage_stats: Extra inputs are not permitted"
+        return message({"error": {"message": words}}, "422 No")
+
+    found = asked(answer, EVERYTHING)
+    assert bodies(asked.server)[-1]["stream_options"] == {"include_usage": True}
+    assert found.ask == msgspec.structs.replace(EVERYTHING, usage_per_chunk=False)
+
+
 def test_the_limit_is_sent_by_its_old_name(asked):
     found = asked(refusing("max_completion_tokens"))
-    assert [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in bodies(asked.server)] == [
-        (1, None),
-        (None, 1),
-    ]
+    assert limits(asked.server) == [(1, None), (16, None), (None, 16)]
     assert found.ask == Ask(model="m", legacy_max_tokens=True)
-    assert found.notices[0].endswith("it is left out of every request, and max_tokens is sent instead.")
+    (notice,) = found.notices
+    assert notice.endswith("it is left out of every request, and max_tokens is sent instead.")
+
+
+def wanting(least, words, field="max_completion_tokens"):
+    """A server that takes no lower limit than `least`."""
+
+    def answer(body):
+        few = body[field] < least
+        return message({"error": {"message": words}}, "400 Bad Request") if few else message(REPLY)
+
+    return answer
+
+
+TOO_FEW = [
+    "Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.",
+    "Could not finish the message because max_tokens or model output limit was reached.",
+]
+
+
+@pytest.mark.parametrize("words", TOO_FEW, ids=["value", "reached"])
+def test_a_server_that_wants_to_say_more_than_one_token_is_let_say_more(asked, words):
+    found = asked(wanting(16, words))
+    assert limits(asked.server) == [(1, None), (16, None)]
+    assert found.ask == Ask(model="m")
+    (notice,) = found.notices
+    assert notice.startswith("The server does not answer when it may send one token only (HTTP 400: ")
+    assert notice.endswith("the preflight asked for 16.")
+
+
+def test_a_limit_of_the_users_is_raised_too(asked):
+    found = asked(wanting(16, TOO_FEW[0], "max_tokens"), Ask(model="m", extra={"max_tokens": 4_000}))
+    assert [body["max_tokens"] for body in bodies(asked.server)] == [1, 16]
+    assert found.ask.extra == {"max_tokens": 4_000}
+
+
+def test_a_limit_is_raised_once(asked):
+    with pytest.raises(TargetError, match="max_tokens is wrong"):
+        asked(message({"error": {"message": "max_tokens is wrong"}}, "400 No"))
+    assert limits(asked.server) == [(1, None), (16, None)]
 
 
 def test_one_field_after_the_other_as_the_server_names_them(asked):
     fields = ("min_tokens", "stream_options", "max_completion_tokens", "ignore_eos")
     found = asked(refusing(*fields), EVERYTHING)
-    assert len(bodies(asked.server)) == 5
+    assert len(bodies(asked.server)) == 6
     assert [notice.split()[5] for notice in found.notices] == list(fields)
     assert bodies(asked.server)[-1].keys() == {"model", "messages", "stream", "max_tokens", "top_k"}
 
@@ -315,7 +368,6 @@ def test_a_server_that_names_fields_whatever_is_sent_is_not_asked_for_ever(asked
         ("no access to ignore_eos", "403 No"),
         ("top_k is not known", "400 No"),
         ("ignore_eos_too is not known", "400 No"),
-        ("max_tokens is not known", "400 No"),
     ],
 )
 def test_nothing_else_is_tried_again(asked, words, status):
@@ -343,9 +395,34 @@ def test_a_redirect_within_the_server_is_followed_once(asked, status):
     posts = [head.split(" ")[1] for head, _ in asked.server.requests if head.startswith("POST")]
     assert posts == [PATH, "/new/path?a=b"]
     assert found.notices == (
-        f"The server redirects {PATH} to /new/path?***, so every request is sent twice; "
-        "give the second path with --endpoint.",
+        f"The server redirects {PATH} to /new/path with another query, so every request is sent twice; "
+        "give --endpoint /new/path and that query.",
     )
+
+
+@pytest.mark.parametrize(
+    ("to", "told"),
+    [
+        ("/gw/new?key=hunter2", "to /gw/new, so every request is sent twice; give --endpoint /new."),
+        ("/gw/new", "to /gw/new, so every request is sent twice; give --endpoint /new."),
+        ("/new?key=hunter2", "to /new, so every request is sent twice; give --url {origin} --endpoint /new."),
+        (
+            "/gw/v1/chat/completions?key=hunter2&a=b",
+            "to /gw/v1/chat/completions with another query, so every request is sent twice; give --endpoint /v1/chat/completions and that query.",
+        ),
+    ],
+)
+def test_how_a_redirect_is_saved_when_the_address_has_a_prefix_and_a_query(serve, to, told):
+    asked = f"/gw{PATH}?key=hunter2"
+    server = serve({asked: redirect(to), to: message(REPLY)})
+    target = url.parse(f"localhost:{server.port}/gw?key=hunter2")
+    endpoint = EndpointConfig(url=target.url + "?key=hunter2", timeout_s=2.0)
+    found = preflight(reach(target, endpoint), endpoint, Ask(model="m"), target.path(PATH), TURN, "p")
+    (notice,) = found.notices
+    assert notice.startswith(f"The server redirects /gw{PATH} to ")
+    assert told.format(origin=target.origin) in notice
+    assert "hunter2" not in notice
+    assert "?" not in notice
 
 
 @pytest.mark.parametrize(
@@ -426,7 +503,6 @@ def test_the_first_model_of_the_list(serve):
         message([1]),
         message({"data": [{"id": 7}]}),
         message(b"?"),
-        message({}, "404 No"),
     ],
 )
 def test_a_server_that_lists_no_models(serve, answer):
@@ -436,6 +512,60 @@ def test_a_server_that_lists_no_models(serve, answer):
         TargetError, match=r"does not list its models at /v1/models\. Name the model with --model"
     ):
         first_model(reach(url.parse(f"localhost:{server.port}"), endpoint), endpoint)
+
+
+def named(server, **more):
+    endpoint = EndpointConfig(**more)
+    return first_model(reach(url.parse(f"localhost:{server.port}"), endpoint), endpoint)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (
+            "401 Unauthorized",
+            "the request for its models to /v1/models failed: HTTP 401: no access with ***. "
+            "Give a valid key with --api-key.",
+        ),
+        (
+            "404 No",
+            " does not list its models at /v1/models (HTTP 404: no access with ***). Name the model with --model.",
+        ),
+        (
+            "500 No",
+            " does not list its models at /v1/models (HTTP 500: no access with ***). Name the model with --model.",
+        ),
+    ],
+)
+def test_a_server_that_refuses_to_list_its_models(serve, status, told):
+    server = serve({"/v1/models": message({"error": {"message": "no access with sk-hunter2."}}, status)})
+    with pytest.raises(TargetError) as refused:
+        named(server, api_key="sk-hunter2")
+    assert re.sub(r"\*+", "***", str(refused.value)).endswith(told)
+
+
+def test_the_list_of_models_is_followed_once_to_another_path(serve):
+    listing = message({"data": [{"id": "one"}]})
+    moved = redirect("/models", "301 Moved")
+    assert named(serve({"/v1/models": moved, "/models": listing})) == "one"
+    with pytest.raises(TargetError, match="It leads to /models; give that address"):
+        named(serve({"/v1/models": moved, "/models": redirect("/models")}))
+
+
+def test_a_model_that_is_called_like_a_secret_keeps_its_name(serve):
+    server = serve({"/v1/models": message({"data": [{"id": "llama-70b-chat"}]})})
+    assert named(server, headers=("X-Model: llama-70b-chat",)) == "llama-70b-chat"
+
+
+def test_the_list_of_models_has_the_time_of_any_answer(monkeypatch):
+    monkeypatch.setattr(module, "ASIDE_TIMEOUT_S", 1e-6)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        endpoint = EndpointConfig(timeout_s=0.05)
+        reached = reach(url.parse(f"127.0.0.1:{listener.getsockname()[1]}"), endpoint)
+        with pytest.raises(
+            TargetError, match=r"no answer within 0\.05 s\. It was asked for its models; --model NAME"
+        ):
+            first_model(reached, endpoint)
 
 
 def test_questions_on_the_side_do_not_wait_long():

@@ -1,18 +1,19 @@
 """The preflight: one small request before the run, so that what is wrong is said at once and in the server's words.
 
 It uses the endpoint, the head and the framing of the run itself, with another prompt, an id of its own and a
-limit of one token. On the way the model's name (when none was given), the server's description of
+limit of one token, or of a few where the server wants more. On the way the model's name (when none was given), the server's description of
 itself and the length of its chat template are learned.
 
-One attempt, with two exceptions: a redirect within the server is followed once, as the run does; and a field that the
-server names in its refusal, and that the answers can do without (`_OPTIONAL`), is left out, here and in the run.
+One attempt, with three exceptions: a redirect within the server is followed once, as the run does; a refusal that
+names the limit is answered with a greater one, once; and a field that the server names in its refusal, and that the
+answers can do without (`_OPTIONAL`), is left out, here and in the run.
 """
 
 from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +32,7 @@ from loadstone.read.hidden import without
 from loadstone.terminal import fit, printable
 from loadstone.wire import request
 from loadstone.wire.redirect import moved
-from loadstone.wire.url import shown
+from loadstone.wire.url import Target, shown
 
 __all__ = ["ASIDE_TIMEOUT_S", "CONTENT_TOKENS", "Preflight", "Reached", "first_model", "preflight", "reach"]
 
@@ -41,6 +42,10 @@ ASIDE_TIMEOUT_S = 2.0
 _DESCRIPTIONS = ("/version", "/get_server_info")
 _LIMITS = ("max_tokens", "max_completion_tokens", "min_tokens", "max_new_tokens")
 """Fields that would ask for more than one token if the user's extra inputs set them."""
+_OF_LENGTH = re.compile(r"(?<!\w)max_(completion_|new_|output_)?tokens(?!\w)")
+"""How a refusal names the limit, whether it means the field or that one token is too few."""
+_ENOUGH_TOKENS = 16
+"""As many as any server wants to be asked for."""
 _OPTIONAL = {
     "continuous_usage_stats": "so there are no running token counts",
     "stream_options": "so streams bring no usage unless the server sends it unasked",
@@ -49,9 +54,15 @@ _OPTIONAL = {
     "max_completion_tokens": "and max_tokens is sent instead",
 }
 """Fields that a run can do without, and what comes of it."""
+_INNER = {"continuous_usage_stats": "stream_options"}
+"""Fields within another one, which is named with them."""
 _INVALID = (400, 422)
 _REDIRECTS = range(300, 400)
 _FOLLOWED = (307, 308)
+_FOLLOWED_BY_GET = (301, 302, 303, *_FOLLOWED)
+_MODELS = "/v1/models"
+_UNLISTED = (404, 405)
+"""What a server says that lists no models."""
 _WORDS_CELLS = 160
 
 
@@ -78,17 +89,43 @@ class _Answered(NamedTuple):
 
 
 def first_model(reached: Reached, endpoint: EndpointConfig) -> str:
-    """The first model that the server lists. Raises `TargetError`."""
-    answer = _aside(reached, endpoint, "/v1/models")
+    """The first model that the server lists. Raises `TargetError`, with the server's own words where it refuses."""
+    answer = _listing(reached, endpoint)
+    if 200 <= answer.status < 300 and (name := _first_id(answer.body)) is not None:
+        return name
+    where, hidden = reached.target.url, secrets(endpoint)
+    said = printable(hide(answer.fault or "", hidden))
+    if answer.status not in _UNLISTED and (advice := _advice(reached, answer, hidden)):
+        raise TargetError(f"{where}: the request for its models to {_MODELS} failed: {said} {advice}")
+    why = "" if 200 <= answer.status < 300 else f" ({said.rstrip('.')})"
+    raise TargetError(f"{where} does not list its models at {_MODELS}{why}. Name the model with --model.")
+
+
+def _first_id(body: bytes) -> str | None:
     try:
-        name = msgspec.json.decode(answer.body)["data"][0]["id"] if answer else None
+        name = msgspec.json.decode(body)["data"][0]["id"]
     except (msgspec.DecodeError, RecursionError, LookupError, TypeError):
-        name = None
-    if not isinstance(name, str):
-        raise TargetError(
-            f"{reached.target.url} does not list its models at /v1/models. Name the model with --model."
-        )
-    return name
+        return None
+    return name if isinstance(name, str) else None
+
+
+def _listing(reached: Reached, endpoint: EndpointConfig) -> Answer:
+    """What the server answers when it is asked for its models; a redirect within it is followed once."""
+    data = _head(reached, endpoint, reached.target.path(_MODELS), "GET", False)
+    data += request.tail("preflight", b"")
+
+    def send(data: bytes) -> Answer:
+        try:
+            exchanged = _exchange(reached, endpoint, data, _patience_s(endpoint))
+        except TargetError as error:
+            raise TargetError(
+                f"{error} It was asked for its models; --model NAME saves the question."
+            ) from None
+        return _document(exchanged, endpoint)
+
+    answer = send(data)
+    onward = _onward(reached, data, answer, _FOLLOWED_BY_GET)
+    return send(onward) if onward else answer
 
 
 def preflight(
@@ -97,26 +134,32 @@ def preflight(
     """Sends the one request and reads its answer. Raises `TargetError` with the server's own words."""
     hidden = secrets(endpoint)
     notices = []
+    tokens, too_few = 1, ""
     while True:
-        answered = _asked(reached, endpoint, ask, path, turn, request_id)
+        answered = _asked(reached, endpoint, ask, path, turn, request_id, tokens)
         answer = answered.answer
         if answer.fault is None or _is_merely_empty(answer):
             break
+        words = fit(printable(hide(answer.fault, hidden)), _WORDS_CELLS)
+        if tokens < _ENOUGH_TOKENS and answer.status in _INVALID and _OF_LENGTH.search(answer.excerpt):
+            tokens, too_few = _ENOUGH_TOKENS, words
+            continue
+        too_few = ""
         field = _named(answer, answered.body, ask)
         if field is None:
             raise TargetError(_refusal(reached, path, ask.model, answer, hidden))
-        words = fit(printable(hide(answer.fault, hidden)), _WORDS_CELLS)
         notices.append(
             f"The server does not take {field} ({words}): it is left out of every request, {_OPTIONAL[field]}."
         )
         ask = _ask_without(ask, field)
-    if answered.path != path:
+    if too_few:
         notices.append(
-            f"The server redirects {shown(path)} to {shown(printable(hide(answered.path, hidden)))}, so every request "
-            "is sent twice; give the second path with --endpoint."
+            f"The server does not answer when it may send one token only ({too_few}): the preflight asked for {tokens}."
         )
+    if answered.path != path:
+        notices.append(_of_redirect(reached.target, path, answered.path, hidden))
     if _is_merely_empty(answer):
-        notices.append("The one token that the preflight asked for was none that is shown.")
+        notices.append("The answer to the preflight holds no token that is shown.")
     usage = answer.reply.usage if answer.reply else None
     log = PreflightLog(
         request_id=request_id,
@@ -130,39 +173,80 @@ def preflight(
 
 
 def _asked(
-    reached: Reached, endpoint: EndpointConfig, ask: Ask, path: str, turn: Turn, request_id: str
+    reached: Reached,
+    endpoint: EndpointConfig,
+    ask: Ask,
+    path: str,
+    turn: Turn,
+    request_id: str,
+    tokens: int,
 ) -> _Answered:
-    """One request and its answer; a redirect within the server is followed once."""
+    """One request for so many tokens and its answer; a redirect within the server is followed once."""
     module = registry.load("endpoints", endpoint.type)
-    body = module.body([turn], _of_one_token(ask))
+    body = module.body([msgspec.structs.replace(turn, max_tokens=tokens)], _limited(ask, tokens))
     data = _head(reached, endpoint, path, "POST", ask.streaming)
     data += request.tail(request_id, msgspec.json.encode(body))
     ended = module.ended if ask.streaming else None
-    timeout_s = min(endpoint.timeout_s, endpoint.first_token_timeout_s)
 
     def send(data: bytes, path: str) -> _Answered:
-        exchanged = _exchange(reached, endpoint, data, timeout_s, ended)
-        answer = read_answer(exchanged.raw, module, streaming=ask.streaming, complete=exchanged.complete)
-        if (
-            answer.fault is not None
-        ):  # it will be told, perhaps cut short: nothing secret may be in it by then
-            raw = without([exchanged.raw], secrets(endpoint))[0]
-            answer = read_answer(raw, module, streaming=ask.streaming, complete=exchanged.complete)
+        exchanged = _exchange(reached, endpoint, data, _patience_s(endpoint), ended)
+        answer = _read(exchanged, endpoint, streaming=ask.streaming)
         return _Answered(body, answer, exchanged.latency_ns, path)
 
     first = send(data, path)
-    location = first.answer.headers.get("location", "").encode("latin-1", "replace")
-    if first.answer.status in _FOLLOWED and location:
-        target = reached.target
-        onward = moved(data, b"\r\nlocation: " + location, target.authority, tls=target.tls)
-        if onward is not None:
-            asked = onward.split(b" ", 2)[1].decode("ascii")
-            return send(onward, asked.removeprefix(target.origin))
-    return first
+    onward = _onward(reached, data, first.answer, _FOLLOWED)
+    if onward is None:
+        return first
+    return send(onward, onward.split(b" ", 2)[1].decode("ascii").removeprefix(reached.target.origin))
 
 
-def _of_one_token(ask: Ask) -> Ask:
-    extra = {name: 1 if name in _LIMITS and value is not None else value for name, value in ask.extra.items()}
+def _patience_s(endpoint: EndpointConfig) -> float:
+    return min(endpoint.timeout_s, endpoint.first_token_timeout_s)
+
+
+def _read(exchanged: Exchange, endpoint: EndpointConfig, *, streaming: bool) -> Answer:
+    """The meaning of an answer. What is wrong with one will be told, perhaps cut short: nothing secret may be in it
+    by then, but for its headers, since a redirect is followed as it is.
+    """
+    module = registry.load("endpoints", endpoint.type)
+    answer = read_answer(exchanged.raw, module, streaming=streaming, complete=exchanged.complete)
+    if answer.fault is None:
+        return answer
+    raw = without([exchanged.raw], secrets(endpoint))[0]
+    cleaned = read_answer(raw, module, streaming=streaming, complete=exchanged.complete)
+    return cleaned._replace(headers=answer.headers)
+
+
+def _onward(reached: Reached, data: bytes, answer: Answer, followed: Container[int]) -> bytes | None:
+    """The request `data` to where the answer redirects it within the server; None unless it does."""
+    location = answer.headers.get("location", "").encode("latin-1", "replace")
+    if answer.status not in followed or not location:
+        return None
+    target = reached.target
+    return moved(data, b"\r\nlocation: " + location, target.authority, tls=target.tls)
+
+
+def _of_redirect(target: Target, path: str, onward: str, hidden: list[str]) -> str:
+    """What a reader has to know of a redirect that was followed, and the flags that save it."""
+    old, _, old_query = path.partition("?")
+    new, _, new_query = onward.partition("?")
+    other = new_query not in ("", old_query)
+    shown_new = fit(hide(new, hidden), _WORDS_CELLS)
+    if new.startswith(f"{target.prefix}/"):
+        flags = f"--endpoint {shown_new.removeprefix(target.prefix)}"
+    else:
+        flags = f"--url {target.origin} --endpoint {shown_new}"
+    return (
+        f"The server redirects {old} to {shown_new}{' with another query' if other else ''}, so every request is sent "
+        f"twice; give {flags}{' and that query' if other else ''}."
+    )
+
+
+def _limited(ask: Ask, tokens: int) -> Ask:
+    """What to ask for, whatever limits the user's extra inputs set."""
+    extra = {
+        name: tokens if name in _LIMITS and value is not None else value for name, value in ask.extra.items()
+    }
     return msgspec.structs.replace(ask, extra=extra)
 
 
@@ -174,7 +258,9 @@ def _is_merely_empty(answer: Answer) -> bool:
 
 
 def _named(answer: Answer, body: Mapping[str, Any], ask: Ask) -> str | None:
-    """The optional field of `body` that the server's refusal names first; None when it names none."""
+    """The optional field of `body` that the server's refusal names first, rather than the field around it; None when
+    it names none.
+    """
     if answer.status not in _INVALID:
         return None
     places = {}
@@ -182,6 +268,8 @@ def _named(answer: Answer, body: Mapping[str, Any], ask: Ask) -> str | None:
         found = re.search(rf"(?<!\w){field}(?!\w)", answer.excerpt)
         if found and _can_go(field, body, ask):
             places[field] = found.start()
+    for inner in _INNER.keys() & places.keys():
+        places.pop(_INNER[inner], None)
     return min(places, key=places.__getitem__) if places else None
 
 
@@ -205,19 +293,24 @@ def _ask_without(ask: Ask, field: str) -> Ask:
 def _refusal(reached: Reached, path: str, model: str, answer: Answer, hidden: list[str]) -> str:
     target = reached.target
     where = f"{target.url}: the preflight request to {path.partition('?')[0]} for model {printable(model)!r} failed"
-    advice = {
+    said = printable(hide(answer.fault or "", hidden))
+    return f"{where}: {said} {_advice(reached, answer, hidden)}".rstrip()
+
+
+def _advice(reached: Reached, answer: Answer, hidden: list[str]) -> str:
+    """What to do about a refusal; empty when its status says nothing about that."""
+    if answer.status in _REDIRECTS and (location := answer.headers.get("location")):
+        to = fit(shown(printable(hide(location, hidden))), _WORDS_CELLS)
+        return f"It leads to {to}; give that address with --url and --endpoint."
+    if answer.status in (502, 503, 504) and reached.proxy:
+        return "Can the proxy reach the server?"
+    return {
         401: "Give a valid key with --api-key.",
         403: "Give a valid key with --api-key.",
         404: "Check --url, --endpoint-type and --model.",
         405: "Check --url and --endpoint-type.",
         407: "Give user and password: --proxy http://USER:PASSWORD@HOST:PORT.",
     }.get(answer.status, "")
-    if answer.status in _REDIRECTS and (location := answer.headers.get("location")):
-        to = fit(shown(printable(hide(location, hidden))), _WORDS_CELLS)
-        advice = f"It leads to {to}; give that address with --url and --endpoint."
-    elif answer.status in (502, 503, 504) and reached.proxy:
-        advice = "Can the proxy reach the server?"
-    return f"{where}: {printable(hide(answer.fault or '', hidden))} {advice}".rstrip()
 
 
 def _head(reached: Reached, endpoint: EndpointConfig, path: str, method: str, streaming: bool) -> bytes:
@@ -262,9 +355,15 @@ def _aside(reached: Reached, endpoint: EndpointConfig, path: str) -> Answer | No
         exchanged = _exchange(reached, endpoint, data, ASIDE_TIMEOUT_S)
     except TargetError:
         return None
+    answer = _document(exchanged, endpoint)
+    return answer if 200 <= answer.status < 300 else None
+
+
+def _document(exchanged: Exchange, endpoint: EndpointConfig) -> Answer:
+    """The answer to a GET: a success as it came."""
     module = registry.load("endpoints", endpoint.type)
     answer = read_answer(exchanged.raw, module, streaming=False, complete=exchanged.complete)
-    return answer if 200 <= answer.status < 300 else None
+    return answer if 200 <= answer.status < 300 else _read(exchanged, endpoint, streaming=False)
 
 
 def _description(headers: Mapping[str, str]) -> dict[str, Any]:

@@ -271,7 +271,8 @@ def test_a_server_that_is_no_http(loadstone, scripted, tmp_path):
 def test_a_model_that_the_server_does_not_name(loadstone, scripted, tmp_path):
     server = scripted()
     sentence = refused(loadstone("profile", "--url", server.url, *LOAD, cwd=tmp_path), 1)
-    assert sentence.endswith("does not list its models at /v1/models. Name the model with --model.")
+    assert "does not list its models at /v1/models (HTTP 404" in sentence
+    assert sentence.endswith("). Name the model with --model.")
     assert server.posts == []
     assert contents(tmp_path) == set()
 
