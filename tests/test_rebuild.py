@@ -51,7 +51,7 @@ def test_no_space_for_the_report(tmp_path, run_log, monkeypatch):
     from loadstone import folder
     from loadstone.read import tables
 
-    def full(_):
+    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     folder.write_run(tmp_path, run_log())
@@ -59,3 +59,20 @@ def test_no_space_for_the_report(tmp_path, run_log, monkeypatch):
     with pytest.raises(LoadstoneError, match=f"`loadstone report {tmp_path}` makes the report") as told:
         rebuild(tmp_path)
     assert told.value.exit == 1
+
+
+@pytest.mark.parametrize("known", [None, ["hunter2"]])
+def test_secrets_are_passed_on_to_what_is_still_to_be_decoded(tmp_path, run_log, monkeypatch, known):
+    from loadstone import folder
+    from loadstone.read import tables
+
+    def build(*given):
+        passed.append(given)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    passed = []
+    folder.write_run(tmp_path, run_log())
+    monkeypatch.setattr(tables, "build", build)
+    with pytest.raises(LoadstoneError):
+        rebuild(tmp_path, known)
+    assert passed == [(tmp_path, known)]

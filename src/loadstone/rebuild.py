@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,8 +22,11 @@ NEARLY_FULL_BYTES = 256 << 10
 _FULL_IN_WORDS = re.compile(rf"os error ({'|'.join(str(number) for number in sorted(FULL))})\b")
 
 
-def rebuild(home: Path) -> Exit:
+def rebuild(home: Path, secrets: Sequence[str] | None = None) -> Exit:
     """Makes all outputs of a run folder, prints the summary, and tells the exit code.
+
+    What a decoder has left undecoded is stored without the run's `secrets`; None: nobody knows them any more, and what
+    looks like one is left out.
 
     Raises `UsageError` when the folder holds no run, `LoadstoneError` when there is no space for its report (nothing
     is deleted then) or the summary cannot be printed.
@@ -34,7 +38,7 @@ def rebuild(home: Path) -> Exit:
     except msgspec.DecodeError as error:
         raise UsageError(f"{home / folder.RUN} is damaged: {error}.") from None
     try:
-        text, code = _built(home, log)
+        text, code = _built(home, log, secrets)
     except Exception as error:
         if is_full(error, home):
             raise no_space(home) from None
@@ -61,7 +65,7 @@ def is_full(error: BaseException, home: Path) -> bool:
         return False
 
 
-def _built(home: Path, log: folder.RunLog) -> tuple[str, Exit]:
+def _built(home: Path, log: folder.RunLog, secrets: Sequence[str] | None) -> tuple[str, Exit]:
     """The summary and the exit code, when every file is written."""
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -71,7 +75,7 @@ def _built(home: Path, log: folder.RunLog) -> tuple[str, Exit]:
 
     if log.end == "aborted" and not log.phases:
         salvage.salvage(home)
-    tables.build(home)
+    tables.build(home, secrets)
     report = write_all(summary.summarise(home), home)
     width = shutil.get_terminal_size((100, 40)).columns
     color = wants_color(sys.stdout, os.environ)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadstone import compose, folder, registry
 from loadstone.account import SOURCE, Setting, account, begun, template_tokens
-from loadstone.config import Config, dump_toml
+from loadstone.config import Config, dump_toml, secrets
 from loadstone.crew import Crew
 from loadstone.endpoints import Ask
 from loadstone.errors import Exit, InterruptedRun, LoadstoneError
@@ -107,7 +107,7 @@ def _run(setting: Setting) -> Exit:
                 logger.info("phase %s: %d requests in %.3f s", phase.name, phase.planned, span_s)
         interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was recorded.")
         folder.write_run(home, account(setting, reached, found, conducted, clock, crew.deaths))
-        return rebuild(home)
+        return rebuild(home, secrets(config.endpoint))
 
 
 def _progress(setting: Setting) -> Progress:
