@@ -34,8 +34,9 @@ Every setting of `loadstone profile` has a key and a flag. This table is made fr
 - The proxy is the one of `--proxy`; `http_proxy`, `https_proxy`, `no_proxy` and their like are not heeded, since a
   measurement must not take another way than it says. The server is `https://`: the proxy is asked for a tunnel (CONNECT).
 - Files for TLS are PEM, a key without a password; they are tried before anything starts.
-- The preflight asks for one token, and for 16 when the server's refusal names the limit. It leaves a field out of the whole run when the server refuses it by name and a run can do without
-  (`stream_options`, `continuous_usage_stats`, `ignore_eos`, `min_tokens`, `max_completion_tokens`); the report says so.
+- The preflight asks for one token, and for 16 when the server's refusal names the limit. It leaves a field out of the
+  whole run when the server refuses it by name and a run can do without (`stream_options`, `continuous_usage_stats`,
+  `ignore_eos`, `min_tokens`, `max_completion_tokens`); the report says so.
 - `config.schema.json` beside this file is the JSON schema of the config file, for editors.
 
 ```toml
