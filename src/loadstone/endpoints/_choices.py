@@ -5,7 +5,10 @@ One rule: answers with one choice, which nearly all have, cost nothing for those
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -15,6 +18,8 @@ from loadstone.endpoints import Reply, _error, _usage
 MOST_CHOICES = 2**15 - 1
 Number = Annotated[int, msgspec.Meta(ge=0, le=MOST_CHOICES)]
 """The index of a choice, as an endpoint's types have it."""
+USAGES = 1_000
+"""So many of them are kept; the last one counts, and those behind it may say nothing."""
 THOUGHT, ANSWER = 1, 2
 """What a choice of one event can bring."""
 
@@ -56,10 +61,10 @@ class Gathering:
         self._take = take
         self._with_first = False
         self._others: dict[int, Reply] = {}
-        self._numbers: dict[int, int] = {}
-        """The choice of an entry of `output`, unless it is 0."""
+        self._numbers = array("h")
+        """The choices of the entries of `output` up to the last one that is not of choice 0."""
         self._first_answer: int | None = None
-        self._usages: list[Any] = []
+        self._usages: deque[Any] = deque(maxlen=USAGES)
         self._counts: list[int | None] = []
 
     def add(self, position: int, chunk: Chunk) -> None:
@@ -74,7 +79,8 @@ class Gathering:
             brought = self._take(choice, part)
             if brought:
                 if number:
-                    self._numbers[len(reply.output)] = number
+                    self._numbers.frombytes(bytes(2 * (len(reply.output) - len(self._numbers))))
+                    self._numbers.append(number)
                 reply.output.append(position)
                 if usage is not None:
                     self._counts.append(_usage.completion_tokens(usage))
@@ -112,7 +118,7 @@ class Gathering:
         first = [reply] if self._with_first or reply.brought else []
         parts = [*first, *(self._others[number] for number in sorted(self._others))]
         reply.choices = sum(part.brought for part in parts)
-        reply.choice = [self._numbers.get(entry, 0) for entry in range(len(reply.output))]
+        reply.choice = [*self._numbers, *repeat(0, len(reply.output) - len(self._numbers))]
         reasons = [part.finish_reason for part in parts]
         reply.finish_reason = reasons[0] if all(reasons) else None
         for part in parts[len(first) :]:

@@ -6,7 +6,7 @@ never harms the rest. Where two names are there the first one listed wins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Reversible, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -119,7 +119,7 @@ def normalised(raw: Any) -> Usage | None:
     return None if usage == _NOTHING else usage
 
 
-def last(told: Sequence[Any]) -> Usage | None:
+def last(told: Reversible[Any]) -> Usage | None:
     """The last usage that says anything."""
     return next(filter(None, map(normalised, reversed(told))), None)
 

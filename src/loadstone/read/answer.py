@@ -173,25 +173,26 @@ class _Events:
 
     def __iter__(self) -> Iterator[Any]:
         mark, decode, note = self._mark, self._decode, self.ends.append
-        for kind, data, end, whole in self._parsed():
-            self.end = end
+        for event in self._parsed():
+            data, whole = event.data, event.whole
+            self.end = event.end
             if mark and data.strip() == mark:
                 self.ended, self.counted = True, whole
                 return
-            if kind == "error":
+            if event.kind == "error":
                 self.error = self.error or _error.of_text(data) or _error.WORDLESS
                 self.counted = whole
             elif data and not data.isspace():
                 try:
-                    event = decode(_utf8(data))
+                    decoded = decode(_utf8(data))
                 except _error.NOT_JSON as reason:
                     if whole and self.fault is None:
                         told = _excerpt(data[:FIRST_WORDS_BYTES])
                         self.fault = f"an event is not the JSON expected ({reason}): {told}"
                     continue
-                note(end)
+                note(event.end)
                 self.counted = whole
-                yield event
+                yield decoded
 
     def strays(self) -> list[bytes]:
         """Lines beside the events, up to the end mark."""

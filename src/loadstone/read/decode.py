@@ -9,6 +9,7 @@ cannot spill over its line: `}` followed by `{` is no JSON. Whatever deviates is
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -23,8 +24,30 @@ _FIRST = b"data: {"
 _NEXT = b"\n\ndata: "
 _NEXT_OBJECT = b"}\n\ndata: {"
 _NEWLINE = 10
+SLICE_BYTES = 256 << 10
+"""At least so much of a body is decoded in one call, and not much more."""
 _LAST_NEWLINES = 2
 """Those after the end mark."""
+
+
+class _Events:
+    """The events of a body in the plain form up to `stop`, decoded slice by slice; `count` is how many there were."""
+
+    def __init__(self, body: bytes, stop: int, lines: Callable[[bytes], list[Any]]) -> None:
+        self.count = 0
+        self._body = body
+        self._stop = stop
+        self._lines = lines
+
+    def __iter__(self) -> Iterator[Any]:
+        start, stop = len(_FIRST) - 1, self._stop
+        while start < stop:
+            end = self._body.find(_NEXT, start + SLICE_BYTES, stop)
+            end = stop if end < 0 else end
+            events = self._lines(self._body[start:end].replace(_NEXT, b"\n"))
+            self.count += len(events)
+            yield from events
+            start = end + len(_NEXT)
 
 
 class Reader:
@@ -59,13 +82,13 @@ class Reader:
         count = body.count(_NEXT_OBJECT) + 1
         if len(newlines) != 2 * count + _LAST_NEWLINES:
             return None
+        events = _Events(body, len(body) + 1 - len(self._last), self._lines)
         try:
-            events = self._lines(body[len(_FIRST) - 1 : 1 - len(self._last)].replace(_NEXT, b"\n"))
+            reply = self._endpoint.fold(events)
         except NOT_JSON:
             return None
-        if len(events) != count:
+        if events.count != count:
             return None
-        reply = self._endpoint.fold(events)
         reply.ended = True
         ends = array("q", (newlines[1 : 2 * count : 2] + 1).tobytes())
         return Answer(
