@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from loadstone import environment
-from loadstone.config import Config, EndpointConfig, LoadConfig
+from loadstone.config import Config, EndpointConfig, LoadConfig, OutputConfig
 from loadstone.plan import schedule
-from loadstone.settle import default_folder, threshold, worker_count
+from loadstone.settle import default_folder, settle, threshold, worker_count
 
 
 @pytest.mark.parametrize("model", ["../../etc", "m" * 5000, "漢" * 300, "\x1b]0;x\x07", "", "..", "a/b\nc"])
@@ -37,6 +37,14 @@ def test_the_folder_has_a_name_whatever_the_models_is(model):
 def test_when_a_run_is_given_up(address, asked, share):
     config = Config(endpoint=EndpointConfig(url=address), load=LoadConfig(failed_request_threshold=asked))
     assert threshold(config) == share
+
+
+@pytest.mark.parametrize(("address", "share"), [("localhost:8000", 0.5), ("sim:fault=crlf", 1.0)])
+def test_the_settled_configuration_says_when_a_run_is_given_up(address, share, tmp_path):
+    config = Config(
+        endpoint=EndpointConfig(url=address, model="m"), output=OutputConfig(folder=str(tmp_path / "run"))
+    )
+    assert settle(config, "").config.load.failed_request_threshold == share
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def settle(config: Config, command: str) -> Setting:
     config = msgspec.structs.replace(
         config,
         input=msgspec.structs.replace(config.input, seed=seed),
+        load=msgspec.structs.replace(config.load, failed_request_threshold=threshold(config)),
         output=msgspec.structs.replace(config.output, folder=str(home)),
     )
     workers = worker_count(config)
