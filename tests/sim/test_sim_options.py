@@ -38,3 +38,9 @@ def test_wrong_options_get_one_sentence(url: str, message: str) -> None:
 
 def test_faults_are_joined_in_an_address() -> None:
     assert from_url("sim:fault=eof+reset").fault == ("eof", "reset")
+
+
+@pytest.mark.parametrize("url", ["sim:api_key:hunter2", "sim:api-key=a,hunter2"])
+def test_a_key_that_was_given_wrongly_is_not_shown(url: str) -> None:
+    with pytest.raises(UsageError, match=r"^sim: \*\*\* is not KEY=VALUE"):
+        from_url(url)

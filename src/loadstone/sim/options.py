@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from loadstone.config import ENGINE, Count, CountOrZero, Seed, option
+from loadstone.config import ENGINE, MASK, Count, CountOrZero, Seed, option
+from loadstone.config.secrets import named_like_secret
 from loadstone.errors import UsageError, did_you_mean
 
 Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
@@ -91,7 +92,7 @@ def from_url(url: str) -> SimOptions:
     for pair in url.removeprefix(ENGINE).split(","):
         if not pair.strip():
             continue
-        key, value = _pair(pair)
+        key, value = _pair(pair, named_like_secret(url))
         if key in values:
             advice = (
                 f"join several with {JOINS}: fault=eof{JOINS}reset." if key == "fault" else "give it once."
@@ -101,10 +102,12 @@ def from_url(url: str) -> SimOptions:
     return _convert(values)
 
 
-def _pair(pair: str) -> tuple[str, str]:
+def _pair(pair: str, secret: bool) -> tuple[str, str]:
+    """Key and value. `secret`: there is a secret in the address, of which `pair` may be a part."""
     key, equals, value = (part.strip() for part in pair.partition("="))
     if not equals:
-        raise UsageError(f"{ENGINE} {pair!r} is not KEY=VALUE; write for example {ENGINE}step_ms=5,model=m.")
+        shown = MASK if secret else repr(pair)
+        raise UsageError(f"{ENGINE} {shown} is not KEY=VALUE; write for example {ENGINE}step_ms=5,model=m.")
     return key.replace("-", "_"), value
 
 
