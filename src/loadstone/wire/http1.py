@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -24,6 +24,8 @@ MOST_HEAD_BYTES = 64 << 10
 _SWITCHING = 101
 _LEAST_STATUS = 100
 _BATCH_READS = 64
+MOST_PIECES = 4096
+"""Of a body in one batch; a chunk may be a single byte, and a piece takes fifty times that beside its byte."""
 _ENCODING_CHARS = 40
 _HEAD_TOO_LARGE = f"a head or trailer of more than {MOST_HEAD_BYTES} bytes"
 _NO_ENCODING_CHAR = re.compile(r"[^A-Za-z0-9 ,.*+-]")
@@ -147,6 +149,8 @@ def _feed(
                 feed(read)
                 note(len(pieces))
             without_body = 0 if len(pieces) > before else without_body + sum(map(len, batch))
+            if len(pieces) - before > MOST_PIECES:
+                _join(pieces, before, counts, start)
             if without_body > MOST_HEAD_BYTES:
                 return _HEAD_TOO_LARGE
     except HttpParserUpgrade:
@@ -154,6 +158,13 @@ def _feed(
     except HttpParserError as error:
         return message.fault or f"not HTTP/1.1: {error}"
     return None
+
+
+def _join(pieces: list[bytes], first: int, counts: list[int], start: int) -> None:
+    """Makes one piece a read of those from `first` on, which the reads from `start` on brought."""
+    bounds = [first, *counts[start:]]
+    pieces[first:] = [b"".join(pieces[begin:end]) for begin, end in pairwise(bounds)]
+    counts[start:] = range(first + 1, first + len(bounds))
 
 
 def _without_interim(reads: Sequence[bytes]) -> list[bytes]:
