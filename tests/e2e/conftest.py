@@ -80,6 +80,13 @@ def loadstone(tmp_path_factory):
     return run
 
 
+def runs(process, module):
+    try:
+        return module in process.cmdline()
+    except psutil.NoSuchProcess:  # it ended meanwhile, or nobody has heard of its end yet
+        return False
+
+
 class Started(subprocess.Popen):
     """A command under way."""
 
@@ -90,8 +97,7 @@ class Started(subprocess.Popen):
 
     def children(self, module):
         """The processes it has started that run a module."""
-        found = psutil.Process(self.pid).children()
-        return [child for child in found if module in child.cmdline()]
+        return [child for child in psutil.Process(self.pid).children() if runs(child, module)]
 
 
 @pytest.fixture
