@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import psutil
 import pytest
+
+from loadstone.crew import MOST_REPLACEMENTS
 
 KEY, HEADER, FIELD, QUERY = "sk-hunter2/key=", "hunter2-header", "hunter2-field", "hunter2-query"
 PATH = "hunter2-path&code=hunter2-code"
@@ -146,6 +150,39 @@ def test_what_the_preflight_hears_of_a_key_is_not_passed_on(loadstone, scripted,
     assert done.code == 1
     assert "HTTP 401: wrong key ***" in done.err
     assert leaks(done.err) == []
+
+
+def test_what_dead_decoders_left_behind_is_stored_without_secrets(
+    started, scripted, wait_until, tmp_path, run_of
+):
+    """The header's value looks like none, so that only who knows it can find it."""
+    no_decoder_is_left = threading.Event()
+
+    def script(call, wire):
+        no_decoder_is_left.wait(20)
+        wire.refuse("500 Internal Server Error", f"nothing for {call.headers['x-team']} here")
+
+    server = scripted(script)
+    process = started(f"profile --url {server.url} {LOAD} --artifact-dir run -H X-Team:{HEADER}")
+    wait_until(lambda: any(call.row is not None for call in server.posts))
+    killed = set()
+
+    def all_are_dead():
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if child.pid not in killed and "loadstone.read.follow" in child.cmdline():
+                    child.kill()
+                    killed.add(child.pid)
+        return len(killed) == 1 + MOST_REPLACEMENTS
+
+    wait_until(all_are_dead)
+    no_decoder_is_left.set()
+    out, err = process.communicate(timeout=60)
+    run = run_of(tmp_path / "run")
+    assert [death.process for death in run.log.deaths] == ["decoder 0"] * len(killed)
+    assert run.counts == {"http-server-error": 6}
+    assert leaking_files(run.path) == set()
+    assert leaks(out + err) == []
 
 
 def seen_by_others(process):
