@@ -117,7 +117,7 @@ def test_many_tiny_events_take_a_few_times_their_bytes(ending):
         (b"data\n\n", 2),
         (b"event:error\ndata\n\n", 2),
         (b"data\n", 4),
-        (b"{}\n", 6),
+        (b"{}\n", 8),
     ],
 )
 def test_what_brings_nothing_takes_little_beside_its_bytes(event, multiple):
