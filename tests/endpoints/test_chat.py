@@ -66,6 +66,45 @@ def test_begun_is_not_taken_in_by_text_about_itself():
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        b'"tool_calls":null,"name":"x"',
+        b'"tool_calls":[],"name":"x"',
+        b'"tool_calls":[{"index":0}],"function":{"name":"x"}',
+        b'"tool_calls":[{"name":"x"}]',
+        b'"tool_calls":[{"function":{"name":"","arguments":""}}],"name":"x"',
+        b'"tool_calls":[{"function":null,"name":"x"}]',
+        b'"function_call":null,"arguments":"x"',
+        b'"function_call":{"name":""},"arguments":"x"',
+    ],
+)
+def test_begun_takes_no_name_beside_a_call_for_a_call(fields):
+    assert not chat.begun(b'data: {"choices":[{"delta":{%s}}]}\n\n' % fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b'"tool_calls" : [ { "index": 0, "id": "c", "type": "function", "function" : { "name" : "x" } } ]',
+        b'"tool_calls":[{"function":{"arguments":"{\\"a\\":1}"},"id":"c"}]',
+        b'"tool_calls":[{"function":{"arguments":"","name":"x"}}]',
+        b'"function_call": {"arguments": "{"}',
+    ],
+)
+def test_begun_knows_calls(fields):
+    assert chat.begun(b'data: {"choices":[{"delta":{%s}}]}\n\n' % fields)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b'"tool_calls":', b'"tool_calls":[{', b'"tool_calls":[{"function":{', b'"function_call":{"name"', b'"function":'],
+)  # fmt: skip
+def test_begun_looks_at_no_byte_often(piece):
+    """A megabyte of what may begin a call took minutes when every beginning was followed to the end."""
+    assert not chat.begun(piece * ((1 << 20) // len(piece)))
+
+
+@pytest.mark.parametrize(
     "spelling", [b'"content" : "x"', b'"content":"\\n"', b'"reasoning_content": "\xe2\x80\xa6"']
 )
 def test_begun_knows_other_spellings_of_json(spelling):
