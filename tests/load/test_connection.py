@@ -151,7 +151,17 @@ def test_what_is_carried_over_is_bounded(sock):
     one = streaming(sock)
     long = ROLE[:-2] + b" " * 300_000
     feed(one, CHUNKED, *(chunks(long[at : at + 4000], 4000) for at in range(0, len(long), 4000)))
-    assert len(one.carry) <= 65536
+    assert len(one.carry) <= 4096
+
+
+@pytest.mark.parametrize("size", [100, 3_000])
+def test_output_behind_a_long_beginning_of_its_line_is_seen(sock, size):
+    one = streaming(sock)
+    long = TOKEN.replace(b'{"choices"', b'{"prompt_token_ids":[%s0],"choices"' % (b"151644," * 10_000))
+    pieces = [long[at : at + size] for at in range(0, len(long), size)]
+    feed(one, CHUNKED, *(chunks(piece, size) for piece in pieces))
+    begins = long.index(b'"content":"a')
+    assert one.flight.begun_ns == 2 + (begins + len(b'"content":"')) // size
 
 
 def test_the_framer_is_let_go_with_the_connection(sock):

@@ -34,7 +34,8 @@ Receive = Callable[[int, int], tuple[bytes, list[tuple[int, int, bytes]], int, A
 
 MOST_HEAD_BYTES = 256 << 10
 """A head may be so long, interim ones before it included; no server needs as much."""
-_CARRY_BYTES = 65536
+_CARRY_BYTES = 4096
+"""Of an unfinished line before the first output, which the endpoint is asked about again with every read."""
 _MARK_BYTES = 64
 _BLANK = b"\r\n\r\n"
 _LEAST_STATUS = 100
