@@ -19,7 +19,7 @@ PIECE_NS = 5_000_000
 BIG_BYTES = 5_000_000
 TINY_EVENTS = 100_000
 BOMB_BYTES = 1 << 30
-BOMB_PIECE_BYTES = 4 << 20
+BOMB_PIECE_BYTES = 16 << 20
 NESTING = 100_000
 ESCAPES = "\x1b[2J\x1b[31mred\x1b]0;title\x07 \u202etxt.exe\u202c \u200bzero\u2066 \r\n\x00 \x9b1m"
 """Clears a terminal, colours it, names its window, turns the direction of writing; control characters of all kinds."""
