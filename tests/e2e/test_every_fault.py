@@ -18,10 +18,10 @@ from loadstone.terminal import HIDDEN
 TOKENS = 5
 LOAD = (
     f"--model sim --isl 16 --osl {TOKENS} --seed 1 --connect-timeout-seconds 2 --idle-timeout-seconds 2"
-    " --request-timeout-seconds 4 --max-response-bytes 8000000"
+    " --request-timeout-seconds 5 --max-response-bytes 6000000"
 )
-STREAMED = f"{LOAD} --streaming --first-token-timeout-seconds 2"
-MANY = "--concurrency 40 --failed-request-threshold 1 --request-count"
+STREAMED = f"{LOAD} --streaming --first-token-timeout-seconds 3"
+MANY = "--concurrency 32 --failed-request-threshold 1 --request-count"
 OF_A_REQUEST = [fault.name for fault in FAULTS.values() if not fault.whole_server]
 OF_ANY_REQUEST = [name for name in OF_A_REQUEST if not FAULTS[name].needs]
 
