@@ -85,5 +85,7 @@ def test_a_refused_header_does_not_show_its_value() -> None:
 
 
 def test_a_connection_for_one_request_is_closed_by_the_server() -> None:
-    assert b"\r\nConnection: close\r\n" in request.head(TARGET, "/v1", streaming=True, api_key=None, closes=True)
+    assert b"\r\nConnection: close\r\n" in request.head(
+        TARGET, "/v1", streaming=True, api_key=None, closes=True
+    )
     assert b"Connection" not in request.head(TARGET, "/v1", streaming=True, api_key=None)

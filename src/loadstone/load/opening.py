@@ -98,7 +98,10 @@ class Opening:
         """What a flight ends as whose time is up while it waits: the client's fault, or the server's slowness."""
         if self.retry_ns:
             return WireEnd.CLIENT, "the client had no descriptor or no port for it within the time limit"
-        return WireEnd.TIMEOUT_CONNECT, "no connection within the time limit: others were being made before it"
+        return (
+            WireEnd.TIMEOUT_CONNECT,
+            "no connection within the time limit: others were being made before it",
+        )
 
     def _suffice(self, now: int) -> None:
         """Nothing is lacking, as far as is known."""
