@@ -13,7 +13,7 @@ ROOT = Path(loadstone.__file__).parent
 FLOORS = [
     {"__init__", "errors"},
     {
-        "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt",
+        "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt", "patience",
         "child", "dist", "figures", "stats", "report",
     },
     {"wire", "tokens"},

@@ -136,8 +136,9 @@ class RunLog(_Part, kw_only=True):
     """Busy share of all cores during the measured phase."""
     environment: dict[str, Any]
     notices: list[str]
-    stopped_by: Literal["user", "failures", "trouble"] | None = None
-    """What ended the load before its time: Ctrl-C or a signal, the error rate, or something the run depends on."""
+    stopped_by: Literal["user", "failures", "trouble", "workers"] | None = None
+    """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, or the
+    death of every load-generating process."""
     stopped_why: str | None = None
     """The same as one sentence."""
     deaths: list[DeathLog] = []

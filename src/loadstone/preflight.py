@@ -96,7 +96,9 @@ def first_model(reached: Reached, endpoint: EndpointConfig) -> str:
     where, hidden = reached.target.url, secrets(endpoint)
     said = printable(hide(answer.fault or "", hidden))
     if answer.status not in _UNLISTED and (advice := _advice(reached, answer, hidden)):
-        raise TargetError(f"{where}: the request for its models to {_MODELS} failed: {said} {advice}")
+        raise TargetError(
+            f"{where}: the request for its models to {_MODELS} failed: {said.rstrip('.')}. {advice}"
+        )
     why = "" if 200 <= answer.status < 300 else f" ({said.rstrip('.')})"
     raise TargetError(f"{where} does not list its models at {_MODELS}{why}. Name the model with --model.")
 
@@ -294,7 +296,7 @@ def _refusal(reached: Reached, path: str, model: str, answer: Answer, hidden: li
     target = reached.target
     where = f"{target.url}: the preflight request to {path.partition('?')[0]} for model {printable(model)!r} failed"
     said = printable(hide(answer.fault or "", hidden))
-    return f"{where}: {said} {_advice(reached, answer, hidden)}".rstrip()
+    return f"{where}: {said.rstrip('.')}. {_advice(reached, answer, hidden)}".rstrip()
 
 
 def _advice(reached: Reached, answer: Answer, hidden: list[str]) -> str:

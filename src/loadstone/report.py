@@ -24,10 +24,10 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     one number (a rate, a share) has it in `mean` alone. `thin` lists the percentiles that
     too few samples support. When nothing could be computed each of these is null and `reason` says why.
 
-    `with_censored` has the same percentiles with the requests taken into account that we ended before their time, with
-    the run or at a time limit (Kaplan-Meier); null where no such request could have had this metric. `censored` of
-    them had not come to the metric's end. A percentile that is null there is at least `with_censored_least`. Where no
-    request succeeded it is all that is known, and `thin` speaks of it.
+    `with_censored` has the same percentiles with the requests taken into account that we cut off, with the run or at a
+    time limit (Kaplan-Meier); null where no such request could have had this metric. `cut_off` are those requests;
+    `censored` of them had not come to the metric's end. A percentile that is null there is at least
+    `with_censored_least`. Where no request succeeded it is all that is known, and `thin` speaks of it.
     """
 
     unit: str
@@ -50,6 +50,7 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     thin: tuple[str, ...] = ()
     reason: str | None = None
     note: str | None = None
+    cut_off: int = 0
     censored: int = 0
     with_censored: dict[str, float | None] | None = None
     with_censored_least: float | None = None
@@ -122,8 +123,9 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     duration_s: float | None
     """From the first send of the measured phase until none of its requests was under way any more."""
     end: Literal["complete", "interrupted", "aborted"]
-    stopped_by: Literal["user", "failures", "trouble"] | None = None
-    """What ended the load before its time: Ctrl-C or a signal, the error rate, or something the run depends on."""
+    stopped_by: Literal["user", "failures", "trouble", "workers"] | None = None
+    """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, or the
+    death of every load-generating process."""
     stopped_why: str | None = None
     """The same as one sentence."""
     failing: Failing | None = None

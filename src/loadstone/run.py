@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from loadstone.errors import Exit, InterruptedRun, LoadstoneError
 from loadstone.figures import counted
 from loadstone.interrupt import Interrupt, unwinding
 from loadstone.load.conduct import Conduct
+from loadstone.patience import patience
 from loadstone.plan import seeds
 from loadstone.plan.turn import Turn
 from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, preflight, reach
@@ -35,7 +35,6 @@ from loadstone.wire import url
 from loadstone.wire.url import Target
 
 logger = logging.getLogger("loadstone")
-PATIENCE_S = 3.0
 
 
 def run(config: Config, command: str) -> Exit:
@@ -81,7 +80,7 @@ def _run(setting: Setting) -> Exit:
             target = url.parse(crew.engine(config.endpoint) or config.endpoint.url)
             reached = reach(target, config.endpoint)
             (home / folder.CONFIG).write_text(dump_toml(config), encoding="utf-8")
-            with _patience(progress, target):
+            with patience(progress.say, f"waiting for {target.url} to answer one small request"):
                 found = _preflight(setting, reached)
             _announce(setting, found, target, progress)
             _plan(setting, found, reached, crew)
@@ -95,6 +94,7 @@ def _run(setting: Setting) -> Exit:
                 crew.trouble,
                 lambda line: _say(progress, line),
                 threshold(config),
+                lambda: crew.deaths,
             )
             conducted = conduct.lead(
                 setting.phases,
@@ -113,7 +113,7 @@ def _run(setting: Setting) -> Exit:
 def _progress(setting: Setting) -> Progress:
     return Progress(
         sys.stderr,
-        setting.config.output.ui or ("simple" if sys.stderr.isatty() else "none"),
+        setting.config.output.ui or ("simple" if sys.stderr.isatty() else "plain"),
         setting.phases[-1].requests,
         setting.config.load.duration_s,
     )
@@ -121,8 +121,12 @@ def _progress(setting: Setting) -> Progress:
 
 def _announce(setting: Setting, found: Preflight, target: Target, progress: Progress) -> None:
     """Says what is about to happen, and what this machine is short of for it."""
-    _say(progress, _opening(setting, target))
-    _say(progress, f"run folder {setting.home} · at most about {_disk_mb(setting):,} MB")
+    for line in (
+        _opening(setting, target),
+        f"run folder {setting.home} · at most about {_disk_mb(setting):,} MB",
+    ):
+        progress.announce(line)
+        logger.info("%s", printable(line))  # it may hold the name that a server gave its model
     for shortage in setting.shortages:
         _say(progress, shortage)
     logger.info(
@@ -210,22 +214,9 @@ def _disk_mb(setting: Setting) -> int:
     return max(1, round((requests * 2 * (7 * config.input.isl_mean + 300) + table + raw) / 1e6))
 
 
-@contextmanager
-def _patience(progress: Progress, target: Target) -> Iterator[None]:
-    """Says what is waited for when the first answer takes long; a model may still be loading or compiling."""
-    reminder = threading.Timer(
-        PATIENCE_S, progress.say, [f"waiting for {target.url} to answer one small request"]
-    )
-    reminder.start()
-    try:
-        yield
-    finally:
-        reminder.cancel()
-
-
 def _say(progress: Progress, line: str) -> None:
     progress.say(line)
-    logger.info("%s", printable(line))  # it may hold the name that a server gave its model
+    logger.info("%s", printable(line))
 
 
 @contextmanager

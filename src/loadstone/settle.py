@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from loadstone.account import Setting
 from loadstone.config import ENGINE, Config, check_goodput
 from loadstone.errors import UsageError
 from loadstone.load.room import shortages
+from loadstone.patience import patience
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.preflight import first_model, reach
 from loadstone.sim.options import from_url
+from loadstone.terminal import printable
 from loadstone.wire import url
 
 MODEL_BYTES = 100
@@ -118,5 +121,11 @@ def _with_model(config: Config) -> Config:
     if address.startswith(ENGINE):
         model = from_url(address).model
     else:
-        model = first_model(reach(url.parse(address), config.endpoint), config.endpoint)
+        target = url.parse(address)
+        with patience(_say, f"waiting for {target.url} to list its models (--model NAME saves the question)"):
+            model = first_model(reach(target, config.endpoint), config.endpoint)
     return msgspec.structs.replace(config, endpoint=msgspec.structs.replace(config.endpoint, model=model))
+
+
+def _say(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)

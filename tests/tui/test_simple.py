@@ -109,7 +109,7 @@ def test_elsewhere_than_on_a_terminal_plain_lines_come_every_five_seconds_then_e
 
 def test_a_terminal_that_wants_no_show_gets_plain_lines_too() -> None:
     stream = Screen()
-    Progress(stream, "none").update(live(), 0.0, "measured")
+    Progress(stream, "plain").update(live(), 0.0, "measured")
     assert stream.getvalue() == "measured  0 done  0 s  0.0 req/s  0 in flight  0 errors\n"
 
 
@@ -129,7 +129,7 @@ def test_a_terminal_is_redrawn_in_place_and_left_clean() -> None:
 
 def test_a_new_phase_starts_from_nothing() -> None:
     stream = io.StringIO()
-    progress = Progress(stream, "none", planned=10)
+    progress = Progress(stream, "plain", planned=10)
     progress.update(live(sent=5, ended=5, tokens=50, ttft_us=50_000), 3.0, "warmup")
     progress.update(live(sent=7, ended=5, tokens=50, ttft_us=50_000, queued=1), 0.0, "measured")
     warmup, measured = stream.getvalue().splitlines()
@@ -139,7 +139,7 @@ def test_a_new_phase_starts_from_nothing() -> None:
 
 def test_rates_are_those_of_the_last_two_seconds() -> None:
     stream = io.StringIO()
-    progress = Progress(stream, "none")
+    progress = Progress(stream, "plain")
     for second, ended in enumerate([0, 100, 200, 203, 206, 210]):
         progress.update(live(ended=ended, tokens=10 * ended), float(second), "measured")
     assert (
@@ -163,3 +163,13 @@ def test_standard_output_is_never_touched(capsys: pytest.CaptureFixture[str]) ->
     progress.say("x")
     progress.close()
     assert capsys.readouterr() == ("", "")
+
+
+def test_none_shows_nothing_but_what_is_said():
+    stream = io.StringIO()
+    progress = Progress(stream, "none")
+    progress.announce("where it goes")
+    progress.update(live(), 0.0, "measured")
+    progress.say("worker 0 died")
+    progress.close()
+    assert stream.getvalue() == "worker 0 died\n"

@@ -187,7 +187,11 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         Positive, rare("--first-token-timeout-seconds", "Limit from send to the first output token.")
     ] = 600.0
     idle_timeout_s: Annotated[
-        Positive, rare("--idle-timeout-seconds", "Limit for a pause within an answer, once it has begun.")
+        Positive,
+        rare(
+            "--idle-timeout-seconds",
+            "Limit for a pause within an answer, once it has begun; noticed within a tenth of it, at most a second.",
+        ),
     ] = 300.0
     timeout_s: Annotated[
         Positive, option("--request-timeout-seconds", "Limit from send to the end of the answer.")
@@ -324,7 +328,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
         option(
             "--failed-request-threshold --max-error-rate",
-            "Give the run up when more than this share of the last 100 outcomes are failures; 1: never. Default: 0.5.",
+            "Give up when more than this share of the last 100 requests (20 at first) failed; 1: never. Default: 0.5.",
             form="SHARE",
         ),
     ] = None
@@ -383,8 +387,11 @@ class OutputConfig(Section, frozen=True, kw_only=True):
     ] = "sample"
     inputs_json: Annotated[bool, rare("--inputs-json", "Write every request body to inputs.json.")] = True
     ui: Annotated[
-        Literal["simple", "none"] | None,
-        option("--ui --ui-type", "Progress on stderr; default: simple in a terminal, else plain lines."),
+        Literal["simple", "plain", "none"] | None,
+        option(
+            "--ui --ui-type",
+            "Progress on stderr: simple redraws a line, plain adds lines, none only tells troubles; default: by its kind.",
+        ),
     ] = None
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], rare("--log-level", "Detail of loadstone.log.")

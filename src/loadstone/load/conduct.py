@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from loadstone import environment
 from loadstone.board import Board, Field
-from loadstone.folder import PhaseLog, WorkerLog
+from loadstone.folder import DeathLog, PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
@@ -30,7 +30,7 @@ GIVEN_UP_GRACE_S = 2.0
 class Stop(NamedTuple):
     """What ended the load before its time, and why in one sentence."""
 
-    by: Literal["user", "failures", "trouble"]
+    by: Literal["user", "failures", "trouble", "workers"]
     why: str
 
 
@@ -51,7 +51,7 @@ class Conduct:
     """A fleet about to be led through its phases.
 
     `trouble` tells why the load cannot go on, if it cannot; `threshold` is the share of failures at which it should
-    not (1: never); `say` shows the user a line.
+    not (1: never); `deaths` lists the processes that died; `say` shows the user a line.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Conduct:
         trouble: Callable[[], str | None] = lambda: None,
         say: Callable[[str], None] = lambda line: None,
         threshold: float = 1.0,
+        deaths: Callable[[], Sequence[DeathLog]] = tuple,
     ) -> None:
         self._fleet = fleet
         self._board = board
@@ -71,6 +72,9 @@ class Conduct:
         self._look_for_trouble = trouble
         self._say = say
         self._threshold = threshold
+        self._deaths = deaths
+        self._told: set[int] = set()
+        """Deaths that were said, by the moment they were noticed."""
         self._why: Stop | None = None
         self._stop_ns: int | None = None
         self._cut_ns: int | None = None
@@ -125,8 +129,9 @@ class Conduct:
         self._cut_ns = order.cut_ns
         done = self._fleet.run(order, phase.slots, look)
         self._heed_workers()  # the last one may have left between two looks
-        if not self._fleet.alive and self._stop_ns is None:
-            self._stop_ns = time.monotonic_ns()
+        self._tell_deaths()
+        if not self._fleet.alive and not done:
+            self._lost(start_ns)
         end_ns = max((word.end_ns for word in done.values()), default=time.monotonic_ns())
         stopped_ns = max(start_ns, min(t for t in (stop_ns, self._stop_ns, end_ns) if t is not None))
         drawn = self._board.live().fields[Field.DRAWN] - before[Field.DRAWN]
@@ -143,6 +148,13 @@ class Conduct:
             dealt=phase.slots is None,
         )
         return log, done
+
+    def _lost(self, start_ns: int) -> None:
+        """No worker is left: the load ends here, whatever of it was still to come."""
+        now = time.monotonic_ns()
+        self._stop_ns = self._stop_ns or now
+        after_s = max(0, now - start_ns) / 1e9
+        self._why = self._why or Stop("workers", f"every load-generating process died, after {after_s:.1f} s")
 
     def _planned(self, phase: Phase, first_row: int, start_ns: int, stopped_ns: int, drawn: int) -> int:
         """Rows that count: in a closed loop those drawn, else those due before the stop."""
@@ -165,10 +177,18 @@ class Conduct:
             at_once = self._interrupt.asked > 1
             self._stop(BY_USER, 0.0 if at_once else grace_s)
         self._heed_workers()
+        self._tell_deaths()
         if trouble := self._look_for_trouble():
             self._stop(Stop("trouble", trouble), grace_s)
         if failing:
             self._stop(Stop("failures", failing), min(grace_s, GIVEN_UP_GRACE_S))
+
+    def _tell_deaths(self) -> None:
+        """Says once of every process that died that it did, and what that means for the run."""
+        for death in self._deaths():
+            if death.noticed_ns not in self._told:
+                self._told.add(death.noticed_ns)
+                self._say(f"{death.process} died ({death.fault}); the run will be INVALID")
 
     def _heed_workers(self) -> None:
         if self._fleet.trouble:

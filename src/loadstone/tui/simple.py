@@ -94,7 +94,7 @@ def _parts(now: Now) -> Sequence[str]:
     """From the most important to the least; but the errors, last, are never left out."""
     return (
         f"{now.done:,}/{now.planned:,}" if now.planned else f"{now.done:,} done",
-        f"{clock(now.left_s)} left" if now.left_s is not None else clock(now.elapsed_s),
+        _time(now),
         f"{now.requests_per_s:,.1f} req/s",
         f"{now.tokens_per_s:,.0f} tok/s" if now.tokens_per_s else "",
         f"{now.in_flight:,} in flight",
@@ -102,6 +102,13 @@ def _parts(now: Now) -> Sequence[str]:
         f"{now.queued:,} waiting" if now.queued > 0 else "",
         _errors(now.failed),
     )
+
+
+def _time(now: Now) -> str:
+    """What is left of the phase, or since when it goes on; when its time is over, answers are awaited."""
+    if now.left_s is None:
+        return clock(now.elapsed_s)
+    return f"{clock(now.left_s)} left" if now.share != 1.0 else "ending"
 
 
 def _errors(failed: int) -> str:
@@ -125,7 +132,8 @@ def clock(seconds: float | None) -> str:
 
 
 class Progress:
-    """Shows how a run goes. `mode` `simple` redraws one line if `stream` is a terminal, else it prints lines.
+    """Shows how a run goes. `mode` `simple` redraws one line if `stream` is a terminal, else it prints lines, as
+    `plain` always does; `none` shows only what is said.
 
     `planned` requests and `duration_s` are the limits of the measured phase, None where there is none.
     The coordinator calls `update` four times a second and `close` at the end.
@@ -134,11 +142,12 @@ class Progress:
     def __init__(
         self,
         stream: TextIO,
-        mode: Literal["simple", "none"],
+        mode: Literal["simple", "plain", "none"],
         planned: int | None = None,
         duration_s: float | None = None,
     ) -> None:
         self._stream = stream
+        self._quiet = mode == "none"
         self._redraws = mode == "simple" and stream.isatty() and os.environ.get("TERM") != "dumb"
         self._color = self._redraws and wants_color(stream, os.environ)
         self._limits = planned, duration_s
@@ -156,9 +165,14 @@ class Progress:
             self._draw(
                 WRAP_OFF + CLEAR + line(now, self._width() - 1, bars=True, color=self._color) + WRAP_ON
             )
-        elif elapsed_s >= self._next_line_s:
+        elif elapsed_s >= self._next_line_s and not self._quiet:
             self._next_line_s = elapsed_s + (PLAIN_EVERY_S if elapsed_s < LATER_S else PLAIN_EVERY_LATER_S)
             self._draw(line(now, 1000) + "\n")
+
+    def announce(self, text: str) -> None:
+        """Says what goes well; `none` does without."""
+        if not self._quiet:
+            self.say(text)
 
     def say(self, text: str) -> None:
         """Prints one line of its own; a line being redrawn makes room for it."""
