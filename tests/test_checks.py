@@ -5,8 +5,10 @@ from random import Random
 import pytest
 
 from loadstone.checks import CHECKS, Evidence, certify, saturated
+from loadstone.checks.advice import ADVICE
 from loadstone.folder import ClockLog, DeathLog, PhaseLog, WorkerLog
 from loadstone.metrics import all_metrics
+from loadstone.read.outcome import FAILURES
 from loadstone.summary import measure
 
 
@@ -93,12 +95,17 @@ def test_the_worst_verdict_is_the_runs(evidence, steady):
 @pytest.mark.parametrize(
     ("names", "finding"),
     [
-        (["worker 1"], "worker 1 died (killed by signal 9); what it had under way is lost."),
+        (
+            ["worker 1"],
+            "worker 1, which sends the load, died (killed by signal 9); what it had under way is lost.",
+        ),
         (
             ["decoder 0", "worker 2"],
-            "decoder 0 died (killed by signal 9); what it had not read was decoded afterwards (and 1 more).",
+            "decoder 0, which reads the recorded answers, died (killed by signal 9); what it had not read was decoded"
+            " afterwards (and 1 more).",
         ),
-        (["the composer"], "the composer died (killed by signal 9)."),
+        (["the composer"], "the composer, which writes the prompts, died (killed by signal 9)."),
+        (["the built-in engine"], "the built-in engine died (killed by signal 9)."),
     ],
 )
 def test_a_dead_process_makes_a_run_invalid(check, steady, names, finding):
@@ -361,8 +368,7 @@ def test_where_nothing_ended_the_share_of_failures_is_not_known(check, answer):
     found = check("failures", answer(5, done=9, outcome="cut"))
     assert (found.verdict, found.value) == ("VALID", None)
     assert found.finding == (
-        "which share of the requests failed is not known: every request is left out: 1 request still under way when the"
-        " run ended."
+        "which share of the requests failed is not known: every request is left out: 1 request cut off."
     )
 
 
@@ -370,10 +376,46 @@ def test_what_the_client_lost_is_no_word_of_the_server(check, steady, answer):
     lost = [answer(outcome="client-fault")] * 5
     assert check("failures", *steady(95), *lost).value == 0.0
     assert check("succeeded", *lost).advice == "See the faults and loadstone.log."
-    assert (
-        check("succeeded", *lost, answer(5, outcome="reset")).advice
-        == "See the faults for the server's words."
+    assert check("succeeded", *lost, answer(5, outcome="reset")).advice == ADVICE["reset"]
+
+
+def test_there_is_advice_for_every_way_of_failing():
+    assert set(ADVICE) == FAILURES
+    assert all(text.endswith(".") for text in ADVICE.values())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "names"),
+    [
+        ("http-auth", "--api-key-file"),
+        ("http-not-found", "--url, --endpoint-type and --model"),
+        ("http-rate-limited", "lower the load"),
+        ("timeout-first-token", "--first-token-timeout-seconds"),
+        ("timeout-idle", "--idle-timeout-seconds"),
+        ("timeout-total", "--request-timeout-seconds"),
+        ("timeout-connect", "--connect-timeout-seconds"),
+        ("http-server-error", "the server's log"),
+        ("in-band-error", "the server's log"),
+        ("not-sse", "--endpoint-type"),
+    ],
+)
+def test_where_all_failed_the_advice_goes_by_how_most_of_them_did(outcome, names, check, answer):
+    rows = [answer(5, outcome=outcome), answer(5, outcome=outcome), answer(5, outcome="empty")]
+    assert names in check("succeeded", *rows).advice
+
+
+def test_of_a_server_that_is_gone_it_is_said_since_when(check, steady, answer):
+    refused = [answer(done=at, sent=at, outcome="connect-refused") for at in (2500, 710, 900)]
+    advice = (
+        "Nothing listened at the address from 0.71 s into the measurement on. Is the server still running?"
     )
+    assert check("succeeded", *refused).advice.startswith(advice)
+    assert check("failures", *steady(9), *refused).advice.startswith(advice)
+
+
+def test_where_no_way_of_failing_prevails_the_faults_are_to_be_seen(check, answer):
+    rows = [answer(5, outcome=name) for name in ("http-auth", "reset", "empty", "not-sse", "http-auth")]
+    assert check("succeeded", *rows).advice == "See the server's log, and its words among the faults."
 
 
 def test_a_run_of_nothing_but_failures_is_judged_once(evidence, answer):
@@ -412,6 +454,14 @@ def test_answers_of_differing_length_do_not(slots, spread, check, closed_loop):
     found = check("cohort_lock", *rows, cap=slots)
     assert found.verdict == "VALID"
     assert found.value < 25
+
+
+def test_failures_that_start_together_are_no_lock(check, closed_loop):
+    rows = closed_loop(8, lambda k: 200.0, n=64)
+    assert check("cohort_lock", *rows, cap=8).verdict == "NOTE"
+    for row in rows[39:]:
+        row.update(outcome="connect-refused")
+    assert check("cohort_lock", *rows, cap=8).value is None
 
 
 def test_two_cohorts_in_turn_are_a_lock_too(check, answer):

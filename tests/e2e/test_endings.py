@@ -43,7 +43,8 @@ def test_a_dead_worker_makes_the_run_invalid_and_loses_no_count(running, tmp_pat
     [death] = run.log.deaths
     assert death.fault == fault
     assert death.noticed_ns - hurt_ns < 5 * S
-    assert out.startswith(f"INVALID: {death.process} died ({fault}); what it had under way is lost.")
+    said = f"{death.process}, which sends the load, died ({fault}); what it had under way is lost."
+    assert out.replace("\n  ", " ").startswith(f"INVALID: {said}")
     assert run.check("processes").verdict == "INVALID"
     assert run.report.outcomes.planned == 200
     run.adds_up()
@@ -90,7 +91,7 @@ def test_a_dead_decoder_costs_nothing_but_time_and_the_certificate(running, tmp_
     [death] = run.log.deaths
     assert (death.process, death.fault) == ("decoder 0", fault)
     assert death.noticed_ns - hurt_ns < 5 * S
-    said = f"decoder 0 died ({fault}); what it had not read was decoded afterwards."
+    said = f"decoder 0, which reads the recorded answers, died ({fault}); what it had not read was decoded afterwards."
     assert out.replace("\n  ", " ").startswith(f"INVALID: {said}")
     assert run.counts == {"ok-length": 200}
     assert run.report.outcomes.warmup == {"ok-length": 5}

@@ -33,6 +33,12 @@ SEND_LAG_GRAVE_MS = 50.0
 """A client later than this, and later than a whole answer takes, did not offer the load that was asked."""
 LOST_SHARE = 0.01
 """Requests that the client failed to send or lost: above 1 % they shift a p99."""
+PROCESSES = {
+    "worker": (", which sends the load,", "; what it had under way is lost"),
+    "decoder": (", which reads the recorded answers,", "; what it had not read was decoded afterwards"),
+    "the composer": (", which writes the prompts,", ""),
+}
+"""What a process of the run is there for, and what its death costs."""
 RATE_KEPT = 0.99
 """Share of the offered rate that a client has to send."""
 
@@ -47,11 +53,8 @@ def processes(evidence: Evidence) -> Check:
     if not deaths:
         return answer("processes", "VALID", 0, "processes", "every process of the run lived to its end.")
     first = deaths[0]
-    finding = f"{first.process} died ({first.fault})"
-    if first.process.startswith("worker"):
-        finding += "; what it had under way is lost"
-    elif first.process.startswith("decoder"):
-        finding += "; what it had not read was decoded afterwards"
+    does, then = next((what for name, what in PROCESSES.items() if first.process.startswith(name)), ("", ""))
+    finding = f"{first.process}{does} died ({first.fault}){then}"
     more = f" (and {len(deaths) - 1} more)" if len(deaths) > 1 else ""
     advice = "Look for the reason in loadstone.log and in the system's log (out of memory?), and run again."
     return answer("processes", "INVALID", len(deaths), "processes", f"{finding}{more}.", advice)

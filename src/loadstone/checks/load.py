@@ -1,8 +1,9 @@
-"""Whether the load was the one that was meant: not in lockstep, not held up by this machine, not mixed with warm-up."""
+"""Whether the load was the one that was meant: not in bursts, not held up by this machine, not mixed with warm-up."""
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from loadstone.checks.evidence import Evidence, Verdict, answer
 from loadstone.figures import brief, counted
@@ -30,7 +31,8 @@ def cohort_lock(evidence: Evidence) -> Check:
 
     Answers of one length, decoded in one batch, end in the same step; their slots free, and fill, at the same moment:
     the server sees bursts of prompts and then none, not a mixed load. The number is the share of the other slots that
-    start within 5 % of the median latency of a request, on average, the first two rounds left out.
+    start within 5 % of the median latency of a request, on average, the first two rounds left out. Looked at are
+    successes: what fails at once starts the next at once, whatever the server decodes.
     """
     tables = evidence.tables
     slots = tables.config.load.concurrency or 1
@@ -38,12 +40,14 @@ def cohort_lock(evidence: Evidence) -> Check:
         return answer("cohort_lock", "VALID", None, "%", "only a closed loop of several slots can lock.")
     share = _together(tables, slots)
     if share is None:
-        return answer("cohort_lock", "VALID", None, "%", "too few requests for slots to show a pattern.")
+        return answer(
+            "cohort_lock", "VALID", None, "%", "too few requests succeeded for slots to show a pattern."
+        )
     if share < LOCK_SHARE:
         return answer("cohort_lock", "VALID", 100 * share, "%", "slots start their requests apart.")
     finding = (
-        f"slots run in lockstep: with every request {100 * share:.3g} % of the other slots start theirs, so prompts come in"
-        " bursts and decode together."
+        f"the {slots} requests in flight keep ending and starting together (with each one {100 * share:.3g} % of the others"
+        " start): the server gets its prompts in bursts, not spread over time as from independent users."
     )
     advice = "Vary the answers' length (--osl-stddev), or offer a rate (--request-rate)."
     return answer("cohort_lock", "NOTE", 100 * share, "%", finding, advice)
@@ -82,8 +86,9 @@ def warmup_apart(evidence: Evidence) -> Check:
 
 
 def _together(tables: Tables, slots: int) -> float | None:
-    """The mean share of the other slots that start together with a request; None with too few requests."""
-    started = tables.requests.select("sent_ns", ended_ns=tables.left_ns).drop_nulls().sort("sent_ns")
+    """The mean share of the other slots that start together with a request; None with too few that succeeded."""
+    flights = tables.requests.select("sent_ns", ended_ns=tables.left_ns).filter(pl.Series(tables.succeeded))
+    started = flights.drop_nulls().sort("sent_ns")
     later = started[LOCK_LEAVES_OUT * slots :]
     if len(later) < LOCK_ROUNDS * slots:
         return None

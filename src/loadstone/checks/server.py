@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from loadstone.checks.advice import advice_for
 from loadstone.checks.evidence import Evidence, Verdict, answer
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
@@ -36,8 +37,7 @@ def succeeded(evidence: Evidence) -> Check:
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
     stopped = bool((evidence.tables.censored | ~evidence.tables.attempted).all())
-    failed = bool(evidence.tables.failed.any())
-    advice = "See the faults for the server's words." if failed else "See the faults and loadstone.log."
+    advice = advice_for(evidence) or "See the faults and loadstone.log."
     if not sent or stopped:
         advice = ""
     if sent and stopped:
@@ -84,7 +84,14 @@ def sample_size(evidence: Evidence) -> Check:
     if not 0 < count < FEW_REQUESTS:
         return answer("sample_size", "VALID", count, "requests", f"{count} answers.")
     finding = f"only {counted(count, 'request')} succeeded: the numbers are a first impression."
-    return answer("sample_size", "NOTE", count, "requests", finding, "Set a higher --request-count.")
+    return answer(
+        "sample_size",
+        "NOTE",
+        count,
+        "requests",
+        finding,
+        "Send more (--request-count, --benchmark-duration).",
+    )
 
 
 def failures(evidence: Evidence) -> Check:
@@ -101,7 +108,7 @@ def failures(evidence: Evidence) -> Check:
         return answer("failures", "VALID", share, "%", "every request failed, which `succeeded` judges.")
     finding = f"{share:.3g} % of the requests failed; latencies are those of the rest."
     verdict: Verdict = "DEGRADED" if share >= ERRORS_GRAVE_PERCENT else "NOTE"
-    return answer("failures", verdict, share, "%", finding, "" if verdict == "NOTE" else "See the faults.")
+    return answer("failures", verdict, share, "%", finding, "" if verdict == "NOTE" else advice_for(evidence))
 
 
 def retries(evidence: Evidence) -> Check:

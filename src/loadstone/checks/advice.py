@@ -1,0 +1,62 @@
+"""What to do about a server that fails: one sentence for each way of failing, with the flag that matters."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from loadstone.checks.evidence import Evidence
+from loadstone.metrics import Tables
+from loadstone.read import outcome
+
+_LOG = "See the server's log, and its words among the faults."
+_ADDRESS = "Check --url and what stands between here and the server (proxy, firewall, DNS)."
+_API = "Check that --url and --endpoint-type name the API that this server speaks; the first bytes it sent are in faults/."
+_SLOWER = "lower the load, or see in the server's log what keeps it"
+
+ADVICE = {
+    outcome.TRUNCATED: f"{_LOG} A proxy that gives up early does this too.",
+    outcome.RESET: f"{_LOG} A proxy or a time limit of the server may have closed the connection.",
+    outcome.IN_BAND_ERROR: _LOG,
+    outcome.EMPTY: "The server answers without output: see its log, and check --model and --endpoint-type.",
+    outcome.NOT_SSE: _API,
+    outcome.PROTOCOL_ERROR: _API,
+    outcome.TOO_LARGE: "Ask for shorter answers (--osl), or raise --max-response-bytes.",
+    outcome.HTTP_AUTH: "Give the key that this server wants (--api-key-file, or LOADSTONE_API_KEY).",
+    outcome.HTTP_NOT_FOUND: "Check --url, --endpoint-type and --model: the server knows no such path or model.",
+    outcome.HTTP_TIMEOUT: f"The server gave requests up: {_SLOWER}.",
+    outcome.HTTP_TOO_LARGE: "Ask with shorter prompts (--isl), or raise the server's limit.",
+    outcome.HTTP_INVALID: "The server says among the faults what it does not take: look at --extra-inputs, --isl and --osl.",
+    outcome.HTTP_RATE_LIMITED: "The server limits the rate: lower the load below its limit, or lift the limit for this test.",
+    outcome.HTTP_REDIRECT: "Give the address that the server redirects to as --url.",
+    outcome.HTTP_SERVER_ERROR: _LOG,
+    outcome.HTTP_ERROR: "See the server's words among the faults.",
+    outcome.CONNECT_REFUSED: "Is the server still running? Its log says why it ended.",
+    outcome.CONNECT: _ADDRESS,
+    outcome.TLS: "Check the certificates (--ca, --client-certificate, --server-name), and whether --url should be http.",
+    outcome.TIMEOUT_CONNECT: f"{_ADDRESS} The limit is --connect-timeout-seconds.",
+    outcome.TIMEOUT_FIRST_TOKEN: f"Raise --first-token-timeout-seconds, {_SLOWER}.",
+    outcome.TIMEOUT_IDLE: f"Raise --idle-timeout-seconds, {_SLOWER}.",
+    outcome.TIMEOUT_TOTAL: f"Raise --request-timeout-seconds, ask for shorter answers (--osl), {_SLOWER}.",
+}
+"""By outcome, for every failure of the server."""
+
+
+def advice_for(evidence: Evidence) -> str:
+    """The advice for the outcome of at least half of the failures; empty when none failed."""
+    tables = evidence.tables
+    failed = tables.requests.filter(pl.Series(tables.failed))["outcome"]
+    if failed.is_empty():
+        return ""
+    most = str(failed.mode().sort()[0])
+    if 2 * int((failed == most).sum()) < len(failed):
+        return _LOG
+    return f"{_since(tables)}{ADVICE[most]}" if most == outcome.CONNECT_REFUSED else ADVICE[most]
+
+
+def _since(tables: Tables) -> str:
+    """When the server stopped taking connections: the first that was refused."""
+    refused = tables.requests.filter(pl.col("outcome") == outcome.CONNECT_REFUSED)["done_ns"].min()
+    if tables.phase is None or not isinstance(refused, int):
+        return ""
+    since_s = (refused - tables.phase.start_ns) / 1e9
+    return f"Nothing listened at the address from {max(since_s, 0):.2f} s into the measurement on. "
