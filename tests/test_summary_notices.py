@@ -37,35 +37,56 @@ def test_more_cached_tokens_than_the_prompt_has_are_no_share_of_it(told, answer)
     assert told(answer(5, 6) | usage) == ()
 
 
-def test_unfinished_and_unsent_requests_are_counted_and_the_right_figures_named(told, answer, unsent):
+def test_requests_cut_off_and_unsent_are_counted_and_the_right_figures_named(told, answer, unsent):
     rows = answer(100, due=0), answer(5, due=0, done=900, outcome="cut"), unsent(due=5), unsent(due=6)
     (found,) = told(*rows, rate=10, cap=2)
-    assert found.startswith("1 request had not ended when the run did and 2 requests due were never sent: ")
-    assert "with_censored" in found
+    assert found.startswith(
+        "1 request was cut off when the run ended and 2 requests were due but never sent. "
+    )
+    assert 'the rows "with ... cut off"' in found
 
 
 def test_in_a_closed_loop_nothing_is_due(told, answer):
     (found,) = told(answer(100), answer(5, done=900, outcome="cancelled"))
-    assert found.startswith("1 request had not ended when the run did: ")
+    assert found.startswith("1 request was cut off when the run ended. ")
 
 
 def test_what_a_time_limit_ended_is_told_with_it(told, answer):
     limited = [answer(5, done=900, outcome=name) for name in ("timeout-idle", "timeout-total")]
     (found,) = told(answer(100), answer(5, done=900, outcome="cut"), *limited)
     assert found.startswith(
-        "1 request had not ended when the run did and 2 requests were ended by a time limit: the plain latencies"
+        "1 request was cut off when the run ended and 2 requests were cut off at a time limit. The plain latencies"
     )
 
 
 def test_without_a_success_there_are_no_plain_latencies_to_speak_of(told, answer):
     (found,) = told(answer(5, done=900, outcome="cut"), answer(done=900, outcome="timeout-first-token"))
     assert found == (
-        "1 request had not ended when the run did and 1 request was ended by a time limit: none succeeded, so all that is"
-        " known is how long they took at least: the rows with those broken off (with_censored in report.json)."
+        "1 request was cut off when the run ended and 1 request was cut off at a time limit, and none succeeded: all that is"
+        ' known is how long they took at least, which is in the rows "with ... cut off" (with_censored in report.json).'
     )
 
 
-def test_where_no_figure_has_those_broken_off_none_is_named(told, answer):
+def test_in_which_direction_plain_latencies_are_wrong_is_not_claimed(told, answer):
+    rows = [answer(80, 90), *(answer(20, done=900, outcome="cut") for _ in range(30))]
+    (found,) = told(*rows)
+    assert "The plain latencies leave them out and can be too low or too high;" in found
+
+
+def test_throughputs_without_those_cut_off_are_said_to_be_low_where_the_other_is_known(told, answer):
+    rows = answer(50, 60), answer(150, 160, sent=100), answer(70, sent=10, done=900, outcome="cut")
+    (found,) = told(*rows)
+    assert '"output, all tokens" counts every token that came while requests were sent.' in found
+    (found,) = told(answer(50, 60), answer(70, done=900, outcome="cut"))  # sent all at once: not known
+    assert "output, all tokens" not in found
+
+
+def test_what_an_early_stop_cut_off_is_told_as_such(told, answer):
+    (found,) = told(answer(100), answer(5, done=900, outcome="cancelled"), stopped_by="user", stopped_why="w")
+    assert found.startswith("1 request was cut off when the load was stopped. ")
+
+
+def test_where_no_figure_has_those_cut_off_none_is_named(told, answer):
     assert told(answer(sent=None, due=0, done=900, outcome="cancelled")) == ()
 
 

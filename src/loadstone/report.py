@@ -84,6 +84,8 @@ class Outcomes(_Part, frozen=True, kw_only=True):
     counts: dict[str, int]
     faults: tuple[dict[str, Any], ...] = ()
     """The most frequent faults: {outcome, message, count, sample} (sample: a file in faults/)."""
+    fault_kinds: int = 0
+    """How many kinds of faults there were, also where not all are listed."""
     not_sent: tuple[dict[str, Any], ...] = ()
     """Why requests were never sent, the most frequent reasons first: {reason, count}."""
     warmup: dict[str, int] = {}
@@ -108,9 +110,11 @@ class Failing(_Part, frozen=True, kw_only=True):
     """Its first failure, in seconds after the measured phase began."""
     outcome: str
     """How most of them ended."""
+    of_outcome: int
+    """How many of them ended so."""
     failed: int
     ended: int
-    """Requests that ended from then on until the load was stopped, failed or not."""
+    """Requests that the server answered or failed from then on."""
 
 
 class RunFacts(_Part, frozen=True, kw_only=True):

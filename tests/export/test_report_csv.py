@@ -38,12 +38,20 @@ def test_a_metric_without_numbers_has_an_empty_value(valid: Report, tmp_path: Pa
     ]
 
 
-def test_what_was_broken_off_has_rows_of_its_own(valid: Report, tmp_path: Path) -> None:
+def test_what_was_cut_off_has_rows_of_its_own(valid: Report, tmp_path: Path) -> None:
     curve = {"p50": 5.0, "p99": None, "p99_9": None}
     ttft = MetricResult(
-        unit="ms", better="lower", count=3, mean=1.5, censored=2, with_censored=curve, with_censored_least=9.0
+        unit="ms",
+        better="lower",
+        count=3,
+        mean=1.5,
+        cut_off=4,
+        censored=2,
+        with_censored=curve,
+        with_censored_least=9.0,
     )
     assert written(valid, tmp_path, ttft=ttft).read_text().splitlines()[3:] == [
+        "ttft,samples,cut_off,4",
         "ttft,samples,censored,2",
         "ttft,ms,km_p50,5.0",
         "ttft,ms,km_least,9.0",

@@ -1,4 +1,4 @@
-"""Requests that we ended, with the run or at a time limit: left out of the plain latencies, taken into account in the curves beside them."""
+"""Requests that were cut off, with the run or at a time limit: left out of the plain latencies, taken into account in the curves beside them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cut(answer):
 
 def test_a_request_that_we_ended_lasted_at_least_so_long(measured, answer, cut):
     found = measured("request_latency", answer(100), answer(200), answer(300), cut(50, done=250))
-    assert (found.count, found.max, found.censored) == (3, 300.0, 1)
+    assert (found.count, found.max, found.cut_off, found.censored) == (3, 300.0, 1, 1)
     # S: 3/4 at 100, 1/2 at 200, 0 at 300, since the one broken off at 250 is watched until then
     assert found.with_censored["p25"] == 100.0
     assert found.with_censored["p50"] == 200.0
@@ -57,19 +57,20 @@ def test_a_time_limit_breaks_off_what_would_have_taken_longer(measured, answer, 
 @pytest.mark.parametrize("outcome", ["reset", "too-large", "timeout-connect", "client-fault"])
 def test_without_one_there_is_no_curve(outcome, measured, answer):
     found = measured("request_latency", answer(100), answer(5, done=900, outcome=outcome))
-    assert (found.censored, found.with_censored, found.with_censored_least) == (0, None, None)
+    assert (found.cut_off, found.censored) == (0, 0)
+    assert (found.with_censored, found.with_censored_least) == (None, None)
 
 
 def test_a_first_token_that_had_come_was_seen(measured, answer, cut):
     found = measured("time_to_first_token", answer(10, 20), cut(30, 40, done=99), cut(done=70))
-    assert (found.count, found.p50, found.censored) == (1, 10.0, 1)
+    assert (found.count, found.p50, found.cut_off, found.censored) == (1, 10.0, 2, 1)
     assert (found.with_censored["p25"], found.with_censored["p50"]) == (10.0, 30.0)
     assert (found.with_censored["p90"], found.with_censored_least) == (None, 70.0)
 
 
 def test_first_tokens_of_cut_requests_make_a_curve_of_their_own(measured, answer, cut):
     found = measured("time_to_first_token", answer(10, 20), cut(30, 40, done=99))
-    assert (found.censored, found.with_censored["p99"]) == (0, 30.0)
+    assert (found.cut_off, found.censored, found.with_censored["p99"]) == (1, 0, 30.0)
 
 
 def test_an_answer_that_was_still_reasoning_had_no_first_output_token(measured, answer, cut):
@@ -94,7 +95,7 @@ def test_from_due_a_request_never_sent_has_waited_until_the_stop(measured, answe
 def test_the_wait_for_a_slot_ends_with_sending_also_of_what_was_cut(measured, answer, cut, unsent):
     rows = [answer(100, due=0, sent=20), cut(150, due=0, sent=30, done=700), unsent(due=400)]
     found = measured("queue_wait", *rows, rate=10, cap=2, end_ms=1000)
-    assert (found.count, found.max, found.censored) == (2, 30.0, 1)
+    assert (found.count, found.max, found.cut_off, found.censored) == (2, 30.0, 1, 1)
     assert (found.with_censored["p25"], found.with_censored["p50"], found.with_censored["p75"]) == (
         20,
         30,
@@ -108,7 +109,8 @@ def test_without_any_success_it_is_known_how_long_they_took_at_least(measured, c
     for found in (first, whole):
         assert (found.count, found.p50, found.reason) == (0, None, "no request succeeded.")
         assert found.with_censored_least == 900.0
-    assert (first.censored, first.with_censored["p50"], first.with_censored["p90"]) == (20, 124.0, None)
+    assert (first.cut_off, first.censored, whole.cut_off) == (50, 20, 50)
+    assert (first.with_censored["p50"], first.with_censored["p90"]) == (124.0, None)
     assert (whole.censored, set(whole.with_censored.values())) == (50, {None})
     assert "p90" in first.thin
     assert "p50" not in first.thin

@@ -88,13 +88,13 @@ def test_a_gap_for_every_token_after_the_first(tables, answer, result):
 def test_events_of_one_read_are_one_instant(tables, answer, result):
     found = result("inter_token_latency", tables(answer(50, 60, 60, 70)))
     assert gaps_of(found) == [(5.0, 2.0), (10.0, 1.0)]
-    assert "50 % of the gaps brought several." in found.note
+    assert "; 50 % of the gaps brought several tokens and were divided by them" in found.note
 
 
 def test_a_usage_total_is_spread_over_the_chunks(tables, answer, result):
     found = result("inter_token_latency", tables(answer(50, 60, 80, 90, tokens=8)))
     assert gaps_of(found) == [(5.0, 2.0), (10.0, 2.0), (5.0, 2.0)]
-    assert "usage totals spread evenly (100 %)" in found.note
+    assert found.note.startswith("the server's total for an answer was spread evenly over its chunks; 100 %")
 
 
 def test_a_total_a_little_above_the_number_of_chunks_does_not_make_them_all_bring_several(
@@ -102,7 +102,7 @@ def test_a_total_a_little_above_the_number_of_chunks_does_not_make_them_all_brin
 ):
     found = result("inter_token_latency", tables(answer(50, 60, 70, 80, tokens=5)))
     assert gaps_of(found) == [(8.0, 1.25)] * 3
-    assert "; 0 % of the gaps brought several." in found.note
+    assert found.note.endswith("; no gap brought several tokens.")
 
 
 def test_fewer_tokens_than_chunks_weigh_less_than_one(tables, answer, result):
@@ -114,14 +114,14 @@ def test_fewer_tokens_than_chunks_weigh_less_than_one(tables, answer, result):
 def test_continuous_usage_says_what_a_chunk_brought(tables, answer, result):
     found = result("inter_token_latency", tables(answer(50, 60, 80, tokens=8, counts=[3, 1, 4])))
     assert gaps_of(found) == [(10.0, 1.0), (5.0, 4.0)]
-    assert "continuous usage (100 %)" in found.note
+    assert found.note.startswith("the server told the tokens of each chunk; 50 %")
 
 
 @pytest.mark.parametrize("counts", [[2, 0, 2], [2, None, 2], [2, 2]])
 def test_continuous_usage_that_does_not_count_every_chunk_is_not_used(counts, tables, answer, result):
     found = result("inter_token_latency", tables(answer(50, 60, 80, tokens=6, counts=counts)))
     assert gaps_of(found) == [(5.0, 2.0), (10.0, 2.0)]
-    assert "continuous" not in found.note
+    assert "the server told" not in found.note
 
 
 @pytest.mark.parametrize("tokens", [0, None])
@@ -129,12 +129,22 @@ def test_without_a_count_a_chunk_is_one_token(tokens, tables, answer, result):
     row = answer(50, 60, 80) | {"output_tokens": tokens}
     found = result("inter_token_latency", tables(row))
     assert gaps_of(found) == [(10.0, 1.0), (20.0, 1.0)]
-    assert "one token a chunk assumed (100 %)" in found.note
+    assert found.note.startswith("each chunk was taken for one token; no gap")
 
 
 def test_counts_of_the_tokenizer_are_called_so(tables, answer, result):
     found = result("inter_token_latency", tables(answer(50, 60, output_tokens_source="tokenizer")))
-    assert "counts of the tokenizer spread evenly (100 %)" in found.note
+    assert found.note.startswith(
+        "our tokenizer's total for an answer was spread evenly over its chunks; no gap"
+    )
+
+
+def test_several_sources_of_counts_are_told_with_their_shares(tables, answer, result):
+    rows = answer(50, 60, 70, counts=[1, 1, 1]), answer(50) | {"output_tokens": None}
+    assert result("inter_token_latency", tables(*rows)).note == (
+        "for 75 % of the chunks the server told the tokens of each chunk, for 25 % of the chunks each chunk was taken for"
+        " one token; no gap brought several tokens."
+    )
 
 
 def test_gaps_do_not_reach_from_one_answer_into_the_next(tables, answer, result):

@@ -59,12 +59,12 @@ def test_error_rate_is_the_share_that_ended_badly(tables, answer, unsent, result
     rows = [answer(5), answer(5), answer(5), answer(5, outcome="http-error")]
     assert result("error_rate", tables(*rows, unsent())).value == 25.0
     found = result("error_rate", tables(*rows, answer(5, outcome="cut"), answer(5, outcome="cancelled")))
-    assert (found.value, found.note) == (25.0, "2 requests still under way when the run ended left out.")
+    assert (found.value, found.note) == (25.0, "2 requests cut off left out.")
 
 
 def test_without_failures_the_error_rate_is_known_to_be_zero(tables, answer, mean, reason):
     assert mean("error_rate", tables(answer(5))) == 0.0
-    assert "still under way" in reason("error_rate", tables(answer(5, outcome="cut")))
+    assert "1 request cut off" in reason("error_rate", tables(answer(5, outcome="cut")))
 
 
 def test_what_the_client_lost_is_no_error_of_the_server(tables, answer, result, reason):

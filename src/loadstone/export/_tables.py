@@ -32,6 +32,7 @@ DISTRIBUTIONS = (
 WAITING = ("request_latency_from_due", "queue_wait")
 WAITED_MS = 10.0
 """A p99 above this is a queue, not the lag of sending."""
+ALL_TOKENS = "output_token_throughput_under_load"
 RATES = {
     "output_token_throughput": "output throughput",
     "request_throughput": "request throughput",
@@ -43,6 +44,7 @@ RATES = {
     "offered_rate": "offered",
     "completed_rate": "completed",
     "concurrency": "concurrency",
+    ALL_TOKENS: "output, all tokens",
 }
 """Metrics of one number, and what they are called beside their unit; read in pairs."""
 
@@ -92,13 +94,7 @@ def rows_shown(metrics: Metrics) -> list[str]:
 
 def _shown(result: MetricResult) -> tuple[object, ...]:
     """What tells two rows apart."""
-    curve = (result.censored, result.with_censored) if _has_curve(result) else None
-    return result.p50, result.p99, result.count, curve
-
-
-def _has_curve(result: MetricResult) -> bool:
-    """Whether the requests broken off add anything: some had not come to the metric's end, or there are no others."""
-    return result.with_censored is not None and (result.censored > 0 or not result.count)
+    return result.p50, result.p99, result.count, result.cut_off, result.with_censored
 
 
 def _waited(metrics: Metrics) -> bool:
@@ -107,7 +103,7 @@ def _waited(metrics: Metrics) -> bool:
 
 
 def distributions(metrics: Metrics, width: int) -> list[str]:
-    """The table of distributions: a header, one line a metric, and below it one with the requests broken off.
+    """The table of distributions: a header, one line a metric, and below it one with the requests cut off.
 
     Where no metric has a number there are only those that have such a line; without one there is no table.
     """
@@ -143,8 +139,8 @@ def _rows(metrics: Metrics, names: Iterable[str], narrow: bool) -> Iterator[_Row
         marks = {stat: THIN if stat in result.thin else " " for stat in ORDER}
         numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
         yield _Row(called, printable(result.unit), numbers)
-        if result.with_censored and _has_curve(result):
-            more = f" +{result.censored:,} cut" if narrow else f"  with {result.censored:,} broken off"
+        if result.with_censored and result.cut_off:
+            more = f" +{result.cut_off:,} cut" if narrow else f"  with {result.cut_off:,} cut off"
             yield _Row(more, "", _curve(result, result.with_censored, marks))
 
 
@@ -155,7 +151,7 @@ def _cell(value: float | None, mark: str) -> str:
 def _curve(
     result: MetricResult, percentiles: Mapping[str, float | None], marks: Mapping[str, str]
 ) -> dict[str, str]:
-    """The percentiles with the requests broken off; one that nobody saw is beyond the longest time seen."""
+    """The percentiles with the requests cut off; one that nobody saw is beyond the longest time seen."""
     beyond = BEYOND + figures(result.with_censored_least) + " "
     return {
         stat: beyond if value is None else figures(value) + marks.get(stat, " ")
@@ -184,9 +180,19 @@ def _that_fit(columns: Mapping[str, list[str]], width: int) -> set[str]:
 
 
 def rates_shown(metrics: Metrics) -> list[str]:
-    """The metrics of one number that have one; what was completed stands beside what was offered, or not at all."""
+    """The metrics of one number that have one.
+
+    What was completed stands beside what was offered, or not at all; the tokens of all requests only where some were cut
+    off, which the other throughputs leave out; the load not alone.
+    """
     known = [name for name in RATES if name in metrics and metrics[name].mean is not None]
-    return known if "offered_rate" in known else [name for name in known if name != "completed_rate"]
+    latency = metrics.get("request_latency")
+    of_use = {
+        "completed_rate": "offered_rate" in known,
+        ALL_TOKENS: latency is not None and latency.cut_off > 0,
+    }
+    shown = [name for name in known if of_use.get(name, True)]
+    return shown if any(metrics[name].better != "neither" for name in shown) else []
 
 
 def rates(metrics: Metrics, width: int) -> list[str]:

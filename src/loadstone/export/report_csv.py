@@ -2,7 +2,7 @@
 
 `value` is always a number, so any reader takes the column as one. The stat `count` has the unit
 `samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
-reason is in `report.json`. Where requests were ended before their time, `censored` counts those that had not come to
+reason is in `report.json`. Where requests were cut off, `cut_off` counts them, `censored` those of them that had not come to
 the metric's end, `km_p50` and its like are the percentiles with these taken into account (Kaplan-Meier), and a
 percentile without a row is at least `km_least`. Numbers are written in full, in the shortest form that reads back the
 same; only finite ones are.
@@ -55,6 +55,7 @@ def lines(name: str, result: MetricResult) -> Iterator[Line]:
     for stat, value in known or [("mean", None)]:
         yield metric, unit, stat, "" if value is None else repr(value)
     if result.with_censored is not None:
+        yield metric, "samples", "cut_off", str(result.cut_off)
         yield metric, "samples", "censored", str(result.censored)
         curve = {**result.with_censored, "least": result.with_censored_least}
         for stat, value in curve.items():

@@ -48,16 +48,16 @@ class Each(NamedTuple):
     A function says by its return type that this is what it gives. The distribution is over the successes, or with
     `failed_too` over all requests. `none` is the reason to give when no value is left.
 
-    `broken_off` is for a time that a request may not have come to the end of, because we ended it, with the run or at a
+    `cut_off` is for a time that a request may not have come to the end of, because we cut it off, with the run or at a
     time limit (or never sent it): how long it had lasted by then; NaN for every other request. What came before we
-    ended a request stands in `values` and was seen to its end. `at_most` bounds a value that cannot be told from above; NaN where nothing does.
+    cut a request off stands in `values` and was seen to its end. `at_most` bounds a value that cannot be told from above; NaN where nothing does.
     """
 
     values: Floats
     none: str
     note: str | None = None
     failed_too: bool = False
-    broken_off: Floats | None = None
+    cut_off: Floats | None = None
     at_most: Floats | None = None
 
 
@@ -65,8 +65,8 @@ class Samples(NamedTuple):
     """A distribution that is not one value a request, in the metric's unit; see `stats` for weighted samples.
 
     The array is consumed. `counted` stands in for the sum of the weights where that is no number of samples.
-    `ended` and `censored` are there where we ended some of the requests: all times that were seen to their end, those
-    of such requests included, and those that were broken off.
+    `ended` and `censored` are there where we cut some of the requests off: all times that were seen to their end, those
+    of such requests included, and those that were not.
     """
 
     values: Floats | Weighted
@@ -86,7 +86,7 @@ class Number(NamedTuple):
 class Missing(NamedTuple):
     """A metric that cannot be computed, and why, in one sentence.
 
-    `ended` and `censored` are there, as in `Samples`, where we ended some of the requests: though none succeeded, it is
+    `ended` and `censored` are there, as in `Samples`, where we cut some of the requests off: though none succeeded, it is
     known how long they took at least.
     """
 
@@ -168,7 +168,7 @@ class Metric(NamedTuple):
     def result(self, tables: Tables) -> Samples | Number | Missing:
         """What the tables give: a distribution, a number, or the reason why there is none.
 
-        Where no request succeeded, a time that was broken off is looked at all the same.
+        Where no request succeeded, a time that was cut off is looked at all the same.
         """
         lacking = [need for need in self.needs if not NEEDS[need].met(tables)]
         if lacking and not (lacking == ["success"] and get_type_hints(self.fn)["return"] is Each):
@@ -241,21 +241,21 @@ def _of_one(one: Metric) -> Metric | None:
 def _distribution(each: Each, tables: Tables) -> Samples | Missing:
     known = np.isfinite(each.values)
     kept = known if each.failed_too else known & tables.succeeded
-    ended, censored = _broken_off(each, known, kept, tables)
+    ended, censored = _cut_off(each, known, kept, tables)
     if kept.any():
         return Samples(each.values[kept], each.note, ended=ended, censored=censored)
     none = each.none if each.failed_too or tables.succeeded.any() else NEEDS["success"].reason
     return Missing(none, ended, censored)
 
 
-def _broken_off(
+def _cut_off(
     each: Each, known: NDArray[np.bool_], kept: NDArray[np.bool_], tables: Tables
 ) -> tuple[Floats, Floats] | tuple[None, None]:
-    """All times that were seen to their end, and those that were not; None when we ended no request that had one."""
-    if each.broken_off is None:
+    """All times that were seen to their end, and those that were not; None when we cut off no request that had one."""
+    if each.cut_off is None:
         return None, None
-    broken = np.isfinite(each.broken_off)
-    seen = known & ~broken & (kept | tables.broken_off)
-    if not broken.any() and np.array_equal(seen, kept):
+    cut = np.isfinite(each.cut_off)
+    seen = known & ~cut & (kept | tables.cut_off)
+    if not cut.any() and np.array_equal(seen, kept):
         return None, None
-    return each.values[seen], each.broken_off[broken]
+    return each.values[seen], each.cut_off[cut]

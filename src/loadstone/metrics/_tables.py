@@ -129,8 +129,8 @@ class Tables:
         return self.requests["outcome"].is_in(list(CENSORED)).to_numpy()
 
     @cached_property
-    def broken_off(self) -> NDArray[np.bool_]:
-        """For every request, whether it had waited and would have waited longer when we ended it.
+    def cut_off(self) -> NDArray[np.bool_]:
+        """For every request, whether it had waited and would have waited longer when we cut it off.
 
         That is with the run, or at a time limit, though the latter is a failure of the server all the same.
         """
@@ -195,12 +195,12 @@ class Tables:
         whole = self.came_whole | (not self.streaming)
         return np.where(whole, self.ms(start, "done_ns"), self.ms(start, "last_ns"))
 
-    def broken_off_ms(self, start: str) -> NDArray[np.float64]:
-        """For every request that was broken off, the milliseconds from `start` until then; NaN for all others.
+    def cut_off_ms(self, start: str) -> NDArray[np.float64]:
+        """For every request that was cut off, the milliseconds from `start` until then; NaN for all others.
 
         Counted from the due time, also for those that were never sent because the load was stopped: until the stop.
         """
-        ended_ms = np.where(self.broken_off, self.ms(start, "done_ns"), np.nan)
+        ended_ms = np.where(self.cut_off, self.ms(start, "done_ns"), np.nan)
         if start != "due_ns" or self.phase is None:
             return ended_ms
         waited_ns = self.phase.stop_ns - self.requests["due_ns"]

@@ -3,15 +3,17 @@
 Over successes only; failures are counted apart and never enter a latency. Times are differences of the five
 instants (due, sent, first, last, done); arrivals are the kernel's stamps where it gives them.
 
-Requests that we ended while they were under way, with the run or at a time limit (`timeout-first-token`,
-`timeout-idle`, `timeout-total`), are the slow ones, and without them the upper percentiles are too low. So wherever a
-request's time counts from `sent` or `due`, the percentiles stand in the report a second time with these requests taken
-into account (`with_censored`): right-censored, by the product-limit estimator (Kaplan and Meier, 1958). A request
-counts as broken off when the metric's end had not come by then, and as a full observation when it had. Counted from
-`due`, so do requests that were due and never sent, broken off when the load stopped. A percentile is read as the
-smallest time t with S(t) <= 1 - q; with nothing broken off that is the sample of rank ceil(q n), while the plain
+A request that we ended while it was under way, with the run (`cut`, `cancelled`) or at a time limit
+(`timeout-first-token`, `timeout-idle`, `timeout-total`), is *cut off*. The plain percentiles leave such requests out.
+That can make latencies too low, since the slow ones are cut off, and times to first token wrong either way, since who
+got a long answer is left out however early it began. So wherever a request's time counts from `sent` or `due`, the
+percentiles stand in the report a second time with these requests taken into account (`with_censored`, in the summary the
+row "with N cut off"): right-censored, by the product-limit estimator (Kaplan and Meier, 1958). A request cut off is a
+full observation when the metric's end had come by then, and else is only known to have taken longer (`censored`).
+Counted from `due`, so are requests that were due and never sent, until the load stopped. A percentile is read as the
+smallest time t with S(t) <= 1 - q; with nothing cut off that is the sample of rank ceil(q n), while the plain
 percentiles are interpolated between two samples. One that the curve does not come down to is null, and is at least the
-longest time seen. It is taken that a request broken off would have gone on like others that had lasted as long; where
+longest time seen. It is taken that a request cut off would have gone on like others that had lasted as long; where
 a server falls behind more and more, or has forgotten a request, it would have taken longer still.
 
 An answer of two or more token events that one read completed is *coalesced*, whatever came later: nobody can tell when
@@ -137,7 +139,7 @@ def request_latency(tables: Tables) -> Each:
     last - sent, or done - sent. The usage event and the end mark of a stream come later and are not in it. Where a
     server answers a request for a stream with one body, that body's end is the last token.
     """
-    return Each(tables.until_complete_ms("sent_ns"), _NO_TOKEN, broken_off=tables.broken_off_ms("sent_ns"))
+    return Each(tables.until_complete_ms("sent_ns"), _NO_TOKEN, cut_off=tables.cut_off_ms("sent_ns"))
 
 
 @metric("request_latency_from_due", unit="ms", better="lower", needs=("rate", "success"))
@@ -148,7 +150,7 @@ def request_latency_from_due(tables: Tables) -> Each:
     client's own lag included: it does not hide a queue (the coordinated omission described by Gil Tene). In a
     closed loop a request is due when its slot frees and this would be request_latency.
     """
-    return Each(tables.until_complete_ms("due_ns"), _NO_TOKEN, broken_off=tables.broken_off_ms("due_ns"))
+    return Each(tables.until_complete_ms("due_ns"), _NO_TOKEN, cut_off=tables.cut_off_ms("due_ns"))
 
 
 @metric("queue_wait", unit="ms", better="lower", needs=("cap", "attempt"))
@@ -158,8 +160,8 @@ def queue_wait(tables: Tables) -> Each:
     Only where a rate is capped by a concurrency. AIPerf's credit_to_start_latency has no counterpart here.
     """
     waits = tables.ms("due_ns", "sent_ns")
-    broken_off = np.where(np.isnan(waits), tables.broken_off_ms("due_ns"), np.nan)
-    return Each(waits, "no request was sent.", failed_too=True, broken_off=broken_off)
+    cut_off = np.where(np.isnan(waits), tables.cut_off_ms("due_ns"), np.nan)
+    return Each(waits, "no request was sent.", failed_too=True, cut_off=cut_off)
 
 
 def mean_gap_ms(tables: Tables) -> Floats:
@@ -173,13 +175,13 @@ def _first(tables: Tables, first: str, none: str) -> Each:
     """From `sent` to the instant `first` of every request.
 
     Of an answer in one read it cannot be told, but that it is no later than the read. What we ended before that
-    instant is broken off.
+    instant is cut off.
     """
     came_ms = tables.ms("sent_ns", first)
     return Each(
         np.where(tables.coalesced, np.nan, came_ms),
         none,
-        broken_off=np.where(np.isnan(came_ms), tables.broken_off_ms("sent_ns"), np.nan),
+        cut_off=np.where(np.isnan(came_ms), tables.cut_off_ms("sent_ns"), np.nan),
         at_most=came_ms,
     )
 
@@ -202,12 +204,23 @@ def _how_counted(tables: Tables, several: float) -> str:
     shape, source = tables.shape, tables.requests["output_tokens_source"]
     spread = ~shape.told & (tables.number("output_tokens") > 0)
     by = {
-        "continuous usage": shape.told,
-        "usage totals spread evenly": spread & (source == "usage").fill_null(False).to_numpy(),
-        "counts of the tokenizer spread evenly": spread & (source != "usage").fill_null(True).to_numpy(),
-        "one token a chunk assumed": ~shape.told & ~spread,
+        "the server told the tokens of each chunk": shape.told,
+        "the server's total for an answer was spread evenly over its chunks": spread
+        & (source == "usage").fill_null(False).to_numpy(),
+        "our tokenizer's total for an answer was spread evenly over its chunks": spread
+        & (source != "usage").fill_null(True).to_numpy(),
+        "each chunk was taken for one token": ~shape.told & ~spread,
     }
     events = shape.events.sum()
-    percent = {name: 100 * float(shape.events[chosen].sum() / events) for name, chosen in by.items()}
-    told = ", ".join(f"{name} ({share:.3g} %)" for name, share in percent.items() if share)
-    return f"tokens of a chunk come from {told}; {100 * several:.3g} % of the gaps brought several."
+    shares = {name: float(shape.events[chosen].sum() / events) for name, chosen in by.items()}
+    told = [
+        name if share == 1 else f"for {100 * share:.3g} % of the chunks {name}"
+        for name, share in shares.items()
+        if share
+    ]
+    per_token = (
+        f"{100 * several:.3g} % of the gaps brought several tokens and were divided by them (vllm bench does not divide)"
+        if several
+        else "no gap brought several tokens"
+    )
+    return f"{', '.join(told)}; {per_token}."

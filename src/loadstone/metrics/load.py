@@ -23,7 +23,7 @@ def request_count(tables: Tables) -> Result:
 def error_rate(tables: Tables) -> Result:
     """Share of requests that ended badly, through the server: those that failed / (failed + succeeded).
 
-    A request that we ended while it was under way (`cut`, `cancelled`) and one that the client itself lost
+    A request that was cut off with the run (`cut`, `cancelled`) and one that the client itself lost
     (`client-fault`) say nothing of the server and are neither; the note counts them. One that a time limit ended is a
     failure. Requests that were never sent are no errors of the server; the outcomes list them.
     """
@@ -39,7 +39,7 @@ def _left_out(tables: Tables) -> str:
     censored = int(tables.censored.sum())
     lost = int((tables.requests["outcome"] == CLIENT_FAULT).sum())
     parts = [
-        f"{counted(censored, 'request')} still under way when the run ended" if censored else "",
+        f"{counted(censored, 'request')} cut off" if censored else "",
         f"{counted(lost, 'request')} lost by the client" if lost else "",
     ]
     return " and ".join(filter(None, parts))

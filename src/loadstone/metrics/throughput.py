@@ -38,7 +38,7 @@ def output_token_throughput_under_load(tables: Tables) -> Result:
     """Output tokens that arrived while requests were being sent / that time, whatever became of their requests.
 
     From the first send to the last one, so the drain is left out, in which the load grows less. Tokens count by the
-    moment of their arrival, those of failed and cut answers too. An answer's tokens are taken to be spread evenly
+    moment of their arrival, those of failed answers and of those cut off too. An answer's tokens are taken to be spread evenly
     over its events; one that came whole brought them at its end. Where nothing came because that time is shorter than
     any request took to bring output (all were sent at once), nothing can be said.
     """

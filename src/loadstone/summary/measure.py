@@ -30,15 +30,15 @@ def _number(empty: MetricResult, found: Number) -> MetricResult:
 
 
 def _missing(empty: MetricResult, found: Missing) -> MetricResult:
-    """No value, but of requests that we broke off what is known; those seen to the metric's end tell what is thin."""
+    """No value, but of requests that we cut off what is known; those seen to the metric's end tell what is thin."""
     seen = 0 if found.ended is None else len(found.ended)
-    return replace(_with_curve(empty, found), reason=found.reason, thin=thin(seen) if seen else ())
+    return replace(_with_curve(empty, found, 0), reason=found.reason, thin=thin(seen) if seen else ())
 
 
 def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
     if not len(found.values):
         return replace(empty, reason="there is no sample.")
-    empty = _with_curve(empty, found)
+    empty = _with_curve(empty, found, len(found.values))
     summary = summarise(found.values)
     if not np.isfinite([summary.min, summary.max]).all():
         return replace(empty, reason="some samples are not finite.")
@@ -55,13 +55,14 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
     )
 
 
-def _with_curve(empty: MetricResult, found: Samples | Missing) -> MetricResult:
-    """The percentiles with what we broke off; null when that touched no sample."""
+def _with_curve(empty: MetricResult, found: Samples | Missing, samples: int) -> MetricResult:
+    """The percentiles with what we cut off beside the plain `samples`; null when that touched none."""
     if found.ended is None or found.censored is None:
         return empty
     curve = survival(found.ended, found.censored)
     return replace(
         empty,
+        cut_off=len(found.ended) + len(found.censored) - samples,
         censored=len(found.censored),
         with_censored=curve.percentiles,
         with_censored_least=curve.least,

@@ -23,6 +23,7 @@ CACHED_SHARE = 0.1
 """Cached prompt tokens make first tokens come early: worth a notice from this share on."""
 SHORT_SHARE = 0.01
 """Short answers are worth a notice from this share of all on."""
+ALL_TOKENS = "output_token_throughput_under_load"
 NOT_THE_MODELS = ("builtin", "none")
 OWN_MISMATCH = 0.02
 """With the model's own tokenizer text counted again seldom differs by more. Beside that, and with any other, a token an
@@ -65,29 +66,42 @@ def _about_tables(tables: Tables) -> Iterator[str]:
 
 
 def _about_censored(evidence: Evidence) -> Iterator[str]:
-    """Requests whose latency nobody knows but that it is long, and which figures have them."""
-    tables = evidence.tables
-    cut, limited = int(tables.censored.sum()), int((tables.broken_off & ~tables.censored).sum())
-    waited = int(np.isfinite(tables.broken_off_ms("due_ns")).sum()) - cut - limited if tables.has_rate else 0
+    """Requests of which nobody knows how long they would have taken, and which figures have them."""
+    who = _who_was_cut_off(evidence.tables)
+    if not who or not any(metric.with_censored for metric in evidence.metrics.values()):
+        return
+    if not evidence.tables.succeeded.any():
+        yield (
+            f"{who}, and none succeeded: all that is known is how long they took at least, which is in the rows"
+            ' "with ... cut off" (with_censored in report.json).'
+        )
+        return
+    told = (
+        f"{who}. The plain latencies leave them out and can be too low or too high; the rows"
+        ' "with ... cut off" count each as far as it had come (with_censored in report.json).'
+    )
+    if evidence.metrics["request_latency"].cut_off and evidence.metrics[ALL_TOKENS].mean is not None:
+        told += ' Throughputs leave them out as well and are too low; "output, all tokens" counts every token that came while requests were sent.'
+    yield told
+
+
+def _who_was_cut_off(tables: Tables) -> str:
+    """The requests that were cut off, by what did it, and those that never had their turn; empty when there was none."""
+    cut, limited = int(tables.censored.sum()), int((tables.cut_off & ~tables.censored).sum())
+    waited = int(np.isfinite(tables.cut_off_ms("due_ns")).sum()) - cut - limited if tables.has_rate else 0
     parts = [
-        f"{counted(cut, 'request')} had not ended when the run did" if cut else "",
-        f"{counted(limited, 'request')} {'was' if limited == 1 else 'were'} ended by a time limit"
-        if limited
+        f"{_were(cut)} cut off when the {'load was stopped' if tables.run.stopped_by else 'run ended'}"
+        if cut
         else "",
-        f"{counted(waited, 'request')} due {'was' if waited == 1 else 'were'} never sent"
-        if waited > 0
-        else "",
+        f"{_were(limited)} cut off at a time limit" if limited else "",
+        f"{_were(waited)} due but never sent" if waited > 0 else "",
     ]
     *first, last = list(filter(None, parts)) or [""]
-    if last and any(metric.with_censored for metric in evidence.metrics.values()):
-        known = (
-            "the plain latencies are those of the quick ones, their upper percentiles too low. Believe the rows with those"
-            " broken off (with_censored in report.json)."
-            if tables.succeeded.any()
-            else "none succeeded, so all that is known is how long they took at least: the rows with those broken off"
-            " (with_censored in report.json)."
-        )
-        yield f"{', '.join(first)}{' and ' if first else ''}{last}: {known}"
+    return f"{', '.join(first)}{' and ' if first else ''}{last}"
+
+
+def _were(count: int) -> str:
+    return f"{counted(count, 'request')} {'was' if count == 1 else 'were'}"
 
 
 def _about_prompts(tables: Tables) -> Iterator[str]:
