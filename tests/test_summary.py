@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from loadstone import folder as run_folder
 from loadstone.errors import Exit, LoadstoneError
-from loadstone.folder import PhaseLog, write_run
+from loadstone.folder import DeathLog, PhaseLog, write_run
 from loadstone.metrics import names
 from loadstone.read.faults import Evidence
 from loadstone.read.outcome import OUTCOMES
@@ -194,6 +194,13 @@ def test_exit_codes_go_by_what_stopped_the_load(report, answer):
     assert exit_code(report(answer(5, outcome="reset"))) == Exit.FAILED  # though its certificate is INVALID
 
 
+def test_when_all_workers_died_the_run_did_not_fail_but_is_invalid(report, answer):
+    deaths = [DeathLog(process="worker 0", fault="killed by signal 9", noticed_ns=1)]
+    rows = answer(5), answer(outcome="client-fault")
+    found = report(*rows, end="aborted", stopped_by="workers", stopped_why="all died", deaths=deaths)
+    assert (found.run.stopped_by, exit_code(found)) == ("workers", Exit.INVALID)
+
+
 @pytest.fixture
 def config(run_log):
     """The config of a run that was to be given up at this share of failures."""
@@ -217,18 +224,23 @@ def ended(answer, good, *, at_ms):
 def test_a_run_given_up_says_since_when_and_how_it_failed(report, answer, config):
     rows = [ended(answer, i % 10 > 0, at_ms=10 * i) for i in range(1, 50)]
     rows += [ended(answer, False, at_ms=500 + i) for i in range(30)]
-    rows += [ended(answer, False, at_ms=2000), answer(600, outcome="cancelled")]
+    rows += [
+        ended(answer, False, at_ms=2000),
+        ended(answer, True, at_ms=2100),
+        answer(600, outcome="cancelled"),
+    ]
     rows[-10].update(outcome="timeout-idle")
     found = report(*rows, config=config(0.5), **STOPPED).run
     assert (found.stopped_by, found.stopped_why) == ("failures", STOPPED["stopped_why"])
-    assert found.failing == Failing(since_s=0.5, outcome="reset", failed=30, ended=30)
+    # what ended after the stop, at 1000 ms, is counted too: as in the outcomes
+    assert found.failing == Failing(since_s=0.5, outcome="reset", of_outcome=30, failed=31, ended=32)
 
 
 def test_a_success_among_failures_does_not_begin_them_anew(report, answer, config):
     good = [True] * 20 + [False, False, False, True] * 10
     rows = [ended(answer, ok, at_ms=1 + i) for i, ok in enumerate(good)]
     assert report(*rows, config=config(0.5), **STOPPED).run.failing == Failing(
-        since_s=0.021, outcome="reset", failed=30, ended=40
+        since_s=0.021, outcome="reset", of_outcome=30, failed=30, ended=40
     )
 
 
@@ -237,7 +249,7 @@ def test_what_the_client_lost_did_not_begin_the_failures(report, answer, config)
     rows += [answer(30 + i, sent=0, outcome="client-fault") for i in range(10)]
     rows += [ended(answer, False, at_ms=100 + i) for i in range(30)]
     assert report(*rows, config=config(0.5), **STOPPED).run.failing == Failing(
-        since_s=0.1, outcome="reset", failed=30, ended=30
+        since_s=0.1, outcome="reset", of_outcome=30, failed=30, ended=30
     )
 
 
@@ -283,6 +295,14 @@ def test_reasons_for_not_sending_are_counted_apart_from_faults(report, answer, u
         {"reason": "planned and due, but never sent", "count": 1},
     )
     assert [fault["outcome"] for fault in found.outcomes.faults] == ["reset"]
+
+
+def test_all_kinds_of_faults_are_counted_and_what_was_cut_off_is_none(report, answer):
+    words = [f"reason {chr(ord('g') + i)}" for i in range(20)] + ["reason zz"]
+    rows = [answer(5, outcome="reset", fault=word) for word in words]
+    found = report(*rows, answer(5, outcome="cut", fault="under way"), answer(5)).outcomes
+    assert (len(found.faults), found.fault_kinds) == (20, 21)
+    assert {fault["outcome"] for fault in found.faults} == {"reset"}
 
 
 def test_the_report_is_strict_json_and_comes_back(report, answer, unsent):
@@ -339,7 +359,7 @@ def test_notices_say_what_the_numbers_mean(report, answer, run_log):
         "said by the run",
         "3 requests repeated a prompt sent before",
         "1 warm-up request left out of every number.",
-        "1 request had not ended when the run did",
+        "1 request was cut off when the run ended. The plain latencies",
         "The server sent no usage that counts for 1 of 3 answers: their output tokens are counted by our tokenizer",
         "The output tokens of 1 of 3 answers are not known",
         "50 % of the answers are shorter than asked",

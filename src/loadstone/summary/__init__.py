@@ -76,12 +76,18 @@ def summarise(folder: Path) -> Report:
 
 
 def exit_code(report: Report) -> Exit:
-    """How a run with this report exits: interrupted, failed (given up, or no success), INVALID, or done."""
+    """How a run with this report exits: interrupted, failed (given up, or no success), INVALID, or done.
+
+    That all workers died is no failure of the server; it makes the run INVALID.
+    """
     run = report.run
+    died = run.stopped_by == "workers"
     nothing = not any(report.outcomes.counts.get(name) for name in SUCCESSES)
     holds = {
         Exit.INTERRUPTED: run.stopped_by == "user" or run.end == "interrupted",
-        Exit.FAILED: run.stopped_by in ("failures", "trouble") or run.end == "aborted" or nothing,
+        Exit.FAILED: run.stopped_by in ("failures", "trouble")
+        or (run.end == "aborted" and not died)
+        or nothing,
         Exit.INVALID: report.certificate.verdict == "INVALID",
     }
     return precedence(*(code for code, so in holds.items() if so))

@@ -12,7 +12,7 @@ from loadstone import folder as run_folder
 from loadstone.errors import LoadstoneError
 from loadstone.metrics import Tables
 from loadstone.read.faults import samples
-from loadstone.read.outcome import NOT_SENT, OUTCOMES, kind
+from loadstone.read.outcome import CENSORED, NOT_SENT, OUTCOMES, kind
 from loadstone.report import Outcomes
 
 MEASURED = pl.col("phase") == "measured"
@@ -31,11 +31,13 @@ def outcomes(table: pl.LazyFrame, tables: Tables, folder: Path) -> Outcomes:
     warmup = _counts(table.filter(pl.col("phase") == "warmup").select("outcome").collect())
     _add_up(counts, planned, "measured", folder)
     _add_up(warmup, sum(log.planned for log in tables.run.phases if log.name == "warmup"), "warm-up", folder)
+    faults = _faults(table, folder / run_folder.FAULTS)
     return Outcomes(
         planned=planned,
         counts=counts,
-        faults=_faults(table, folder / run_folder.FAULTS),
-        not_sent=_not_sent(table),
+        faults=faults[:MOST_FAULTS],
+        fault_kinds=len(faults),
+        not_sent=_not_sent(table)[:MOST_FAULTS],
         warmup=warmup,
         retries=int(tables.requests["retries"].sum()),
     )
@@ -56,8 +58,9 @@ def _counts(requests: pl.DataFrame) -> dict[str, int]:
 
 
 def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
-    """The most frequent faults. Messages that differ in their numbers alone are one; the first stands for all."""
-    failed = table.filter(MEASURED, pl.col("outcome") != NOT_SENT, pl.col("fault").is_not_null())
+    """All kinds of faults, the most frequent first; what we cut off is none. Messages that differ in their numbers alone are one; the first stands for all."""
+    faulty = ~pl.col("outcome").is_in([*CENSORED, NOT_SENT])
+    failed = table.filter(MEASURED, faulty, pl.col("fault").is_not_null())
     rows = failed.group_by("outcome", "fault", maintain_order=True).len().collect().iter_rows()
     kinds: dict[tuple[str, str], dict[str, Any]] = {}
     for outcome, message, count in rows:
@@ -80,4 +83,4 @@ def _not_sent(table: pl.LazyFrame) -> tuple[dict[str, Any], ...]:
 
 
 def _most(kinds: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    return tuple(sorted(kinds, key=lambda one: -int(one["count"]))[:MOST_FAULTS])
+    return tuple(sorted(kinds, key=lambda one: -int(one["count"])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from loadstone.config import Config
 from loadstone.metrics import Tables
@@ -19,33 +20,40 @@ def failing(tables: Tables) -> Failing | None:
     Of all stretches of ended requests up to the stop it is the one in which the failures exceed the share allowed by
     most: one success among many failures does not interrupt it, nor does one failure among many successes begin it (a
     change point estimated by cumulative sums, after Page, 1954). If all failed from some moment on, it begins there.
+    Counted is all that ended from then on, also after the stop.
     """
     allowed = tables.config.load.failed_request_threshold
     if tables.run.stopped_by != "failures" or tables.phase is None or allowed is None:
         return None
-    ended = _ended(tables, tables.phase.stop_ns)
+    ended = _ended(tables)
     failed = ended["outcome"].is_in(list(FAILURES)).to_numpy()
-    sums = np.concatenate(([0.0], np.cumsum(failed - allowed)))[:-1]
-    begin = int(np.argmin(sums)) if len(sums) else 0
-    if not failed[begin:].any():
+    before = int((ended["done_ns"] <= tables.phase.stop_ns).sum()) or len(ended)
+    begin = _begin(failed[:before], allowed)
+    if begin is None:
         return None
-    begin += int(np.argmax(failed[begin:]))
-    stretch = ended[begin:]
-    outcomes = stretch.filter(pl.Series(failed[begin:]))["outcome"]
+    outcomes = ended[begin:].filter(pl.Series(failed[begin:]))["outcome"]
+    most = str(outcomes.mode().sort()[0])
     return Failing(
-        since_s=(stretch["done_ns"][0] - tables.phase.start_ns) / 1e9,
-        outcome=str(outcomes.mode().sort()[0]),
+        since_s=(ended["done_ns"][begin] - tables.phase.start_ns) / 1e9,
+        outcome=most,
+        of_outcome=int((outcomes == most).sum()),
         failed=len(outcomes),
-        ended=len(stretch),
+        ended=len(ended) - begin,
     )
 
 
-def _ended(tables: Tables, stop_ns: int) -> pl.DataFrame:
-    """The requests that the server answered or failed until the stop (if none, until the end), in that order."""
+def _begin(failed: NDArray[np.bool_], allowed: float) -> int | None:
+    """Where the failures begin that exceed the share allowed by most; None when nothing failed from there on."""
+    sums = np.concatenate(([0.0], np.cumsum(failed - allowed)))[:-1]
+    begin = int(np.argmin(sums)) if len(sums) else 0
+    return begin + int(np.argmax(failed[begin:])) if failed[begin:].any() else None
+
+
+def _ended(tables: Tables) -> pl.DataFrame:
+    """The requests that the server answered or failed, in the order in which they ended."""
     judged = pl.col("outcome").is_in([*SUCCESSES, *FAILURES])
     ended = tables.requests.filter(judged, pl.col("done_ns").is_not_null()).select("outcome", "done_ns")
-    before = ended.filter(pl.col("done_ns") <= stop_ns)
-    return (ended if before.is_empty() else before).sort("done_ns", maintain_order=True)
+    return ended.sort("done_ns", maintain_order=True)
 
 
 def limits(config: Config) -> dict[str, float | None]:
