@@ -63,13 +63,10 @@ NOTHING_SUCCEEDED = """\
 VALID: The client kept its times.
 
 M · chat, streaming · constant 10 requests/s · http://localhost:8000
-200 requests: 0 ok, 199 failed, 1 unfinished · 20.4 s · seed 42
+200 requests: 0 ok, 199 failed, 1 cut off · 20.4 s · seed 42
 
-200 of 200 requests did not succeed: http-error 199, cut 1
-  199 x http-error (faults/1.bin): 503 try \\x1b[2Jlater
-
-- time to first token, inter token latency, request latency: no request
-  succeeded.
+199 of 200 requests failed: http-error 199
+  199 x http-error: 503 try \\x1b[2Jlater (faults/1.bin)
 
 loadstone profile --model M --url localhost:8000 --request-rate 10
        report.json requests.parquet"""
@@ -91,7 +88,7 @@ def test_notes_of_the_certificate_stand_among_the_remarks(invalid: Report) -> No
     assert "\n- The server runs on this host. Use two machines.\n" in render(invalid, width=80, color=False)
 
 
-def test_when_nothing_succeeded_there_is_no_table_but_the_reason_and_the_servers_words(
+def test_when_nothing_succeeded_there_are_the_servers_words_and_no_list_of_what_is_missing(
     all_failed: Failed,
 ) -> None:
     assert render(all_failed("503 try\n\x1b[2Jlater"), width=80, color=False) == NOTHING_SUCCEEDED
@@ -143,6 +140,14 @@ def test_many_notices_do_not_push_the_numbers_off_the_screen(valid: Report) -> N
     shown = render(noisy, width=100, color=False)
     assert "- and 44 more in report.json\n" in shown
     assert len(shown.splitlines()) <= 40
+
+
+def test_the_last_remark_is_not_hidden_behind_a_line_of_its_own(valid: Report) -> None:
+    notices = tuple(f"notice {number}" for number in range(7))
+    noisy = msgspec.structs.replace(valid, run=msgspec.structs.replace(valid.run, notices=notices))
+    shown = render(noisy, width=100, color=False)
+    assert "- notice 6\n" in shown
+    assert "more in report.json" not in shown
 
 
 def test_a_report_without_any_metric_is_still_a_report(valid: Report) -> None:
@@ -200,31 +205,55 @@ def test_one_reason_for_many_metrics_is_said_once(valid: Report) -> None:
 
 
 def censored(result: MetricResult, count: int, **percentiles: float | None) -> MetricResult:
+    """With as many requests cut off, of which half had come to the metric's end."""
     return msgspec.structs.replace(
-        result, censored=count, with_censored=percentiles, with_censored_least=9000.0
+        result, cut_off=count, censored=count // 2, with_censored=percentiles, with_censored_least=9000.0
     )
 
 
-def test_a_row_takes_the_requests_broken_off_into_account(valid: Report) -> None:
+def test_a_row_takes_the_requests_cut_off_into_account(valid: Report) -> None:
     latency = censored(
         valid.metrics["request_latency"], 12, p50=1400.0, p90=1800.0, p95=3000.0, p99=None, p99_9=None
     )
     cut = msgspec.structs.replace(valid, metrics={**valid.metrics, "request_latency": latency})
     shown = render(cut, width=100, color=False).splitlines()
     row = shown[1 + next(i for i, line in enumerate(shown) if line.startswith("request latency"))]
-    assert row.split() == ["with", "12", "broken", "off", "1,400", "1,800", "3,000", ">9,000", ">9,000"]
+    assert row.split() == ["with", "12", "cut", "off", "1,400", "1,800", "3,000", ">9,000", ">9,000"]
     narrow = render(cut, width=40, color=False).splitlines()
     row = narrow[1 + next(i for i, line in enumerate(narrow) if line.startswith("latency"))]
     assert row.split() == ["+12", "cut", "1,400", "1,800", ">9,000"]
 
 
-def test_a_curve_without_anything_broken_off_needs_no_row(valid: Report) -> None:
-    ttft = censored(valid.metrics["time_to_first_token"], 0, p50=57.0)
-    seen = msgspec.structs.replace(valid, metrics={**valid.metrics, "time_to_first_token": ttft})
-    assert render(seen, width=80, color=False) == render(valid, width=80, color=False)
+def test_requests_cut_off_after_their_first_token_have_a_row_as_well(valid: Report) -> None:
+    ttft = censored(valid.metrics["time_to_first_token"], 23, p50=26.4)
+    seen = msgspec.structs.replace(
+        valid, metrics={**valid.metrics, "time_to_first_token": msgspec.structs.replace(ttft, censored=0)}
+    )
+    assert "\n  with 23 cut off " in render(seen, width=80, color=False)
 
 
-def test_where_nothing_succeeded_the_requests_broken_off_are_all_there_is(valid: Report) -> None:
+def test_where_nothing_was_cut_off_there_is_no_such_row(valid: Report) -> None:
+    assert "cut off" not in render(valid, width=80, color=False)
+
+
+def test_the_tokens_of_all_requests_have_a_rate_where_some_were_cut_off(valid: Report) -> None:
+    every = MetricResult(unit="tokens/s", better="higher", count=1, mean=1480.0)
+    metrics = {**valid.metrics, "output_token_throughput_under_load": every}
+    assert "all tokens" not in render(msgspec.structs.replace(valid, metrics=metrics), width=80, color=False)
+    metrics["request_latency"] = censored(valid.metrics["request_latency"], 12, p50=1400.0)
+    shown = render(msgspec.structs.replace(valid, metrics=metrics), width=80, color=False)
+    assert "\noutput, all tokens  1,480 tokens/s\n" in shown
+
+
+def test_a_load_that_brought_nothing_has_no_rates(valid: Report) -> None:
+    load = MetricResult(unit="requests", better="neither", count=1, mean=7.9)
+    assert "concurrency" not in render(
+        msgspec.structs.replace(valid, metrics={"concurrency": load}, config={"load": {"request_rate": 1.0}}),
+        width=80, color=False,
+    )  # fmt: skip
+
+
+def test_where_nothing_succeeded_the_requests_cut_off_are_all_there_is(valid: Report) -> None:
     nothing = MetricResult(unit="ms", better="lower", reason="no request succeeded.", thin=("p99",))
     curves = {
         "time_to_first_token": censored(nothing, 20, p50=1400.0, p99=None),
@@ -237,9 +266,9 @@ def test_where_nothing_succeeded_the_requests_broken_off_are_all_there_is(valid:
     assert table == [
         ["p50", "p99"],
         ["time", "to", "first", "token", "ms", "-", "-"],
-        ["with", "20", "broken", "off", "1,400", ">9,000"],
+        ["with", "20", "cut", "off", "1,400", ">9,000"],
         ["request", "latency", "ms", "-", "-"],
-        ["with", "50", "broken", "off", ">9,000", ">9,000"],
+        ["with", "50", "cut", "off", ">9,000", ">9,000"],
     ]
 
 
@@ -248,15 +277,30 @@ def stopped(report: Report, **facts: object) -> Report:
 
 
 def test_a_run_given_up_says_so_before_anything_else(valid: Report) -> None:
-    failing = Failing(since_s=12.304, outcome="connect-refused", failed=51, ended=52)
-    why = "51 of the last 100 requests failed, since about 12.3 s"
-    shown = render(
-        stopped(valid, stopped_by="failures", stopped_why=why, failing=failing), width=200, color=False
-    )
+    failing = Failing(since_s=0.707, outcome="connect-refused", of_outcome=64, failed=66, ended=67)
+    facts = {"stopped_by": "failures", "stopped_why": "51 of the last 100 requests failed, since about 0.7 s"}
+    limits = {"load.failed_request_threshold": 0.5}
+    shown = render(stopped(valid, **facts, failing=failing, limits=limits), width=200, color=False)
     assert shown.startswith(
-        f"STOPPED: {why}. The failures began 12.30 s into the measurement: 51 of the 52 that ended from then on failed,"
-        " most of them connect-refused.\nVALID: "
+        "STOPPED: too many requests failed (more than 50 % of the last 100): from 0.71 s into the measurement on, 66 of 67,"
+        " most of them connect-refused (64).\nVALID: "
     )
+    alike = msgspec.structs.replace(failing, of_outcome=66)
+    shown = render(stopped(valid, **facts, failing=alike), width=200, color=False)
+    assert shown.startswith("STOPPED: too many requests failed: from 0.71 s ")
+    assert " on, 66 of 67, all of them connect-refused.\n" in shown
+    assert render(stopped(valid, **facts), width=200, color=False).startswith(
+        "STOPPED: 51 of the last 100 requests failed, since about 0.7 s.\n"
+    )
+
+
+def test_how_a_stopped_run_ended_is_said_once(valid: Report) -> None:
+    why = "every load-generating process died, after 2.8 s"
+    shown = render(
+        stopped(valid, stopped_by="workers", stopped_why=why, end="aborted"), width=80, color=False
+    )
+    assert shown.startswith(f"STOPPED: {why}.\n")
+    assert "aborted" not in shown
 
 
 def test_an_interrupted_run_says_who_did_it(valid: Report) -> None:
@@ -267,24 +311,21 @@ def test_an_interrupted_run_says_who_did_it(valid: Report) -> None:
 
 
 def test_what_stopped_a_run_is_a_verdict_with_its_colour(valid: Report) -> None:
-    for by, code in (("user", 33), ("failures", 31), ("trouble", 31)):
+    for by, code in (("user", 33), ("failures", 31), ("trouble", 31), ("workers", 31)):
         shown = render(stopped(valid, stopped_by=by, stopped_why="w"), width=80, color=True)
         assert shown.startswith(f"\x1b[1;{code}mSTOPPED\x1b[0m: ")
 
 
-def test_unfinished_and_unsent_requests_are_no_failures_of_the_server(valid: Report) -> None:
+def test_requests_cut_off_and_unsent_are_no_failures_of_the_server(valid: Report) -> None:
     counts = {"ok": 190, "reset": 1, "cancelled": 2, "cut": 3, "not-sent": 4}
-    faults = (
-        {"outcome": "cut", "message": "still under way", "count": 3, "sample": None},
-        {"outcome": "reset", "message": "the connection was reset", "count": 1, "sample": None},
-    )
+    faults = ({"outcome": "reset", "message": "the connection was reset", "count": 1, "sample": None},)
     outcomes = Outcomes(
         planned=200, counts=counts, faults=faults, not_sent=({"reason": "stopped", "count": 4},)
     )
     shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
-    assert "200 requests: 190 ok, 1 failed, 5 unfinished, 4 never sent · " in shown
+    assert "200 requests: 190 ok, 1 failed, 5 cut off, 4 never sent · " in shown
     assert (
-        "10 of 200 requests did not succeed: not-sent 4, cut 3, cancelled 2, reset 1\n"
+        "1 of 200 requests failed: reset 1; 4 never sent\n"
         "  1 x reset: the connection was reset\n"
         "  4 x not-sent: stopped\n"
     ) in shown
@@ -294,6 +335,58 @@ def test_what_the_client_lost_is_not_called_failed(valid: Report) -> None:
     outcomes = Outcomes(planned=200, counts={"ok": 195, "client-fault": 5})
     shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
     assert "200 requests: 195 ok, 5 lost by the client · " in shown
+    assert "\n0 of 200 requests failed; 5 lost by the client\n" in shown
+
+
+def faulty(report: Report, *faults: dict[str, object], kinds: int | None = None) -> str:
+    """The lines on what failed, at 80 columns."""
+    outcomes = Outcomes(
+        planned=99, counts={"reset": 9}, faults=faults, fault_kinds=len(faults) if kinds is None else kinds
+    )
+    shown = render(msgspec.structs.replace(report, outcomes=outcomes), width=80, color=False)
+    return shown.partition("requests failed: reset 9\n")[2].partition("\n\n")[0]
+
+
+def fault(message: str, sample: str | None = "faults/http-server-error-1.http") -> dict[str, object]:
+    return {"outcome": "http-server-error", "message": message, "count": 44, "sample": sample}
+
+
+def test_a_fault_has_two_lines_and_its_sample_at_the_end(valid: Report) -> None:
+    assert faulty(valid, fault("HTTP 500: the engine died")) == (
+        "  44 x http-server-error: HTTP 500: the engine died\n    (faults/http-server-error-1.http)"
+    )
+    assert faulty(valid, fault("HTTP 500: " + "the engine died of it " * 3 + "and was buried")) == (
+        "  44 x http-server-error: HTTP 500: the engine died of it the engine died of it\n"
+        "    the engine died of it and was buried (faults/http-server-error-1.http)"
+    )
+    assert faulty(valid, fault("HTTP 500: " + "the engine died of it " * 9)) == (
+        "  44 x http-server-error: HTTP 500: the engine died of it the engine died of it\n"
+        "    the engine died of it the engine died of… (faults/http-server-error-1.http)"
+    )
+    assert faulty(valid, fault("short", sample=None)) == "  44 x http-server-error: short"
+
+
+def test_where_a_sample_leaves_no_room_for_words_the_words_stay(valid: Report) -> None:
+    outcomes = Outcomes(planned=99, counts={"reset": 9}, faults=(fault("the engine died of it " * 9),))
+    shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=50, color=False)
+    assert (
+        "\n  44 x http-server-error: the engine died of it\n    the engine died of it the engine died of it t…\n"
+    ) in shown
+
+
+@pytest.mark.parametrize(
+    ("kinds", "line"),
+    [
+        (3, None),
+        (4, "  and 1 more kind (report.json)"),
+        (5, "  and 2 more kinds (report.json)"),
+        (40, "  and 37 more kinds (requests.jsonl)"),
+    ],
+)
+def test_kinds_that_are_not_shown_are_counted(kinds: int, line: str | None, valid: Report) -> None:
+    found = faulty(valid, *[fault("m", sample=None)] * min(kinds, 20), kinds=kinds).splitlines()
+    assert found[:3] == ["  44 x http-server-error: m"] * 3
+    assert found[3:] == ([line] if line else [])
 
 
 def test_a_limit_is_told_when_it_ended_a_request(valid: Report) -> None:
@@ -316,7 +409,7 @@ def test_a_limit_is_told_when_it_ended_a_request(valid: Report) -> None:
 def test_nothing_hostile_reaches_a_terminal(hostile: str, valid: Report) -> None:
     found = Check(name="n", verdict="INVALID", value=None, unit=hostile, finding=hostile, advice=hostile)
     fault = {"outcome": hostile, "message": hostile, "count": 1, "sample": hostile}
-    failing = Failing(since_s=1.0, outcome=hostile, failed=1, ended=1)
+    failing = Failing(since_s=1.0, outcome=hostile, of_outcome=1, failed=1, ended=1)
     ttft = msgspec.structs.replace(valid.metrics["time_to_first_token"], unit=hostile, note=hostile)
     report = msgspec.structs.replace(
         stopped(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 from loadstone.export import replacing
 from loadstone.export._tables import THIN, distributions, label, rates, rates_shown, rows_shown, thin_shown
 from loadstone.figures import counted, figures
@@ -36,6 +38,12 @@ SEVERITY = ("INVALID", "DEGRADED")
 MOST_CHECKS = 3
 MOST_FAULTS = 3
 MOST_REMARKS = 6
+LEAST_WORDS = 24
+"""Cells that the end of a fault's message needs, for the name of its sample to stand beside it."""
+NO_SUCCESS = "no request succeeded."
+"""The reason why a metric of successes has no number."""
+JUDGED = 100
+"""Of so many requests that ended last too many had failed when a run is given up."""
 LIMITS = {
     TIMEOUT_CONNECT: ("endpoint.connect_timeout_s", "s", "--connect-timeout-seconds"),
     TIMEOUT_FIRST_TOKEN: ("endpoint.first_token_timeout_s", "s", "--first-token-timeout-seconds"),
@@ -76,25 +84,30 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
 
 
 def stopped(report: Report, width: int, color: bool) -> list[str]:
-    """That the load ended before its time, why, and since when its requests had failed."""
+    """That the load ended before its time, and why."""
     run = report.run
     if run.stopped_by is None:
         return []
-    said = [run.stopped_why or "", _since(run.failing) if run.failing else ""]
+    why = run.stopped_why or ""
     if run.stopped_by == "user":
-        said = ["by you (Ctrl-C or a signal); the numbers are those of what had happened until then"]
-    text = " ".join(f"{sentence.rstrip('.')}." for sentence in said if sentence)
+        why = "by you (Ctrl-C or a signal); the numbers are those of what had happened until then"
+    elif run.failing:
+        why = _too_many(run.failing, run.limits.get("load.failed_request_threshold"))
     tint = "yellow" if run.stopped_by == "user" else "red"
-    return _titled("STOPPED", tint if color else None, text, width)
+    return _titled("STOPPED", tint if color else None, f"{why.rstrip('.')}." if why else "", width)
 
 
-def _since(failing: Failing) -> str:
-    """Where the failures began that ended the run, to the point."""
-    every = failing.failed == failing.ended
-    share = f"all {failing.ended:,}" if every else f"{failing.failed:,} of the {failing.ended:,}"
+def _too_many(failing: Failing, allowed: float | None) -> str:
+    """Which failures ended the run, counted from the table: what was seen while it ran may lag behind."""
+    limit = "" if allowed is None else f" (more than {100 * allowed:.3g} % of the last {JUDGED})"
+    how = (
+        f"all of them {failing.outcome}"
+        if failing.of_outcome == failing.failed
+        else f"most of them {failing.outcome} ({failing.of_outcome:,})"
+    )
     return (
-        f"The failures began {failing.since_s:.2f} s into the measurement: {share} that ended from then on failed, most of"
-        f" them {failing.outcome}"
+        f"too many requests failed{limit}: from {failing.since_s:.2f} s into the measurement on, {failing.failed:,} of"
+        f" {failing.ended:,}, {how}"
     )
 
 
@@ -135,7 +148,7 @@ def headline(report: Report, width: int) -> list[str]:
     api = f"{endpoint.get('type')}, streaming" if endpoint.get("streaming") else endpoint.get("type")
     what = _joined(endpoint.get("model"), api, load_shape(report.config), endpoint.get("url"))
     lasted = f"{figures(run.duration_s)} s" if run.duration_s else None
-    end = None if run.end == "complete" else f"{run.end} before its end"
+    end = None if run.end == "complete" or run.stopped_by else f"{run.end} before its end"
     how = _joined(_counts(report), end, lasted, f"seed {run.seed}")
     return [*wrap(what, width, "  "), *wrap(how, width, "  ")]
 
@@ -145,17 +158,17 @@ def _joined(*parts: str | None) -> str:
 
 
 def _counts(report: Report) -> str:
-    """How many were planned, were ok and failed; and no failures of the server: ended with the run, lost, never sent."""
+    """How many were planned, were ok and failed; and no failures of the server: cut off, lost, never sent."""
     counts = report.outcomes.counts
     good = sum(counts.get(name, 0) for name in SUCCESSES)
     cut = sum(counts.get(name, 0) for name in CENSORED)
     lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
-    failed = sum(counts.values()) - good - cut - lost - unsent
+    failed = sum(_failed(report).values())
     planned = counted(report.outcomes.planned, "request")
     parts = [
         f"{good:,} ok",
         f"{failed:,} failed" if failed else "",
-        f"{cut:,} unfinished" if cut else "",
+        f"{cut:,} cut off" if cut else "",
         f"{lost:,} lost by the client" if lost else "",
         f"{unsent:,} never sent" if unsent else "",
     ]
@@ -163,8 +176,9 @@ def _counts(report: Report) -> str:
 
 
 def _failed(report: Report) -> dict[str, int]:
-    counts = report.outcomes.counts.items()
-    return {name: count for name, count in counts if count and name not in SUCCESSES}
+    """The failures of the server by outcome."""
+    none = SUCCESSES | CENSORED | {CLIENT_FAULT, NOT_SENT}
+    return {name: count for name, count in report.outcomes.counts.items() if count and name not in none}
 
 
 def load_shape(config: Mapping[str, Any]) -> str:
@@ -180,22 +194,38 @@ def load_shape(config: Mapping[str, Any]) -> str:
 
 def failures(report: Report, width: int) -> list[str]:
     """How many failed in which way, the most frequent faults in the server's words, and why others were not sent."""
-    failed = _failed(report)
-    if not failed:
-        return []
-    kinds = ", ".join(
-        f"{name} {count:,}" for name, count in sorted(failed.items(), key=lambda kind: -kind[1])
-    )
-    total = (
-        f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} did not succeed: {kinds}"
-    )
-    faults = [fault for fault in report.outcomes.faults if fault["outcome"] not in CENSORED]
-    lines = [_fault(fault) for fault in faults[:MOST_FAULTS]]
-    lines += [
-        f"{fact['count']:,} x {NOT_SENT}: {fact['reason']}" for fact in report.outcomes.not_sent[:MOST_FAULTS]
+    outcomes = report.outcomes
+    lines = wrap(printable(total), width, "  ") if (total := _total(report)) else []
+    for fault in outcomes.faults[:MOST_FAULTS]:
+        lines += _fault(fault, width)
+    if (more := outcomes.fault_kinds - MOST_FAULTS) > 0:
+        listed = outcomes.fault_kinds == len(outcomes.faults)
+        lines.append(
+            fit(
+                f"  and {counted(more, 'more kind')} ({'report.json' if listed else 'requests.jsonl'})", width
+            )
+        )
+    for fact in outcomes.not_sent[:MOST_FAULTS]:
+        lines += _in_two(f"{fact['count']:,} x {NOT_SENT}: {fact['reason']}", "", width)
+    for line in _limits(report):
+        lines += wrap(line, width, "    ", "  ")
+    return lines
+
+
+def _total(report: Report) -> str:
+    """How many failed in which way, and how many never came to that; empty when none did either."""
+    counts, failed = report.outcomes.counts, _failed(report)
+    lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
+    if not (failed or lost or unsent):
+        return ""
+    kinds = sorted(failed.items(), key=lambda kind: -kind[1])
+    parts = [
+        ", ".join(f"{name} {count:,}" for name, count in kinds),
+        f"{lost:,} lost by the client" if lost else "",
+        f"{unsent:,} never sent" if unsent else "",
     ]
-    shown = [fit("  " + printable(line), width) for line in (*lines, *_limits(report))]
-    return [*wrap(printable(total), width, "  "), *shown]
+    total = f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} failed"
+    return f"{total}{': ' if failed else '; '}{'; '.join(filter(None, parts))}"
 
 
 def _limits(report: Report) -> Iterator[str]:
@@ -209,31 +239,50 @@ def _limits(report: Report) -> Iterator[str]:
         yield f"limits that ended requests: {', '.join(ended)}"
 
 
-def _fault(fault: Mapping[str, Any]) -> str:
-    sample = f" ({fault['sample']})" if fault.get("sample") else ""
-    return f"{fault['count']:,} x {fault['outcome']}{sample}: {fault['message']}"
+def _fault(fault: Mapping[str, Any], width: int) -> list[str]:
+    """How often a fault came, its outcome, the server's words, and where the first such answer is kept."""
+    sample = f"({fault['sample']})" if fault.get("sample") else ""
+    return _in_two(f"{fault['count']:,} x {fault['outcome']}: {fault['message']}", sample, width)
+
+
+def _in_two(text: str, last: str, width: int) -> list[str]:
+    """`text` on at most two lines, cut where it is longer, with `last` at its end; without it where words have no room."""
+    text, last = printable(text), printable(last)
+    lines = wrap(f"{text} {last}", width, "    ", "  ")
+    if len(lines) <= 2:
+        return lines
+    first, *rest = wrap(text, width, "    ", "  ")
+    room = width - cell_len(last) - 1 if last else width
+    if room < LEAST_WORDS:
+        room, last = width, ""
+    words = "    " + " ".join(line.strip() for line in rest)
+    return [first, f"{fit(words, room)} {last}".rstrip()]
 
 
 def remarks(report: Report, width: int) -> list[str]:
-    """What a reader has to know to read the numbers right, the most important first."""
+    """What a reader has to know to read the numbers right, the most important first; one alone is not left out."""
     checks = [
         f"{check.finding} {check.advice}" for check in report.certificate.checks if check.verdict == "NOTE"
     ]
     said = [*_about_metrics(report, "reason"), *report.run.notices, *_about_metrics(report, "note"), *checks]
-    shown = [line for text in said[:MOST_REMARKS] for line in wrap(f"- {printable(text)}", width, "  ")]
+    most = MOST_REMARKS if len(said) > MOST_REMARKS + 1 else len(said)
+    shown = [line for text in said[:most] for line in wrap(f"- {printable(text)}", width, "  ")]
     if thin_shown(report.metrics):
         shown.append(f"{THIN} too few samples for this percentile")
-    if len(said) > MOST_REMARKS:
-        shown.append(f"- and {len(said) - MOST_REMARKS} more in report.json")
+    if len(said) > most:
+        shown.append(f"- and {len(said) - most} more in report.json")
     return shown
 
 
 def _about_metrics(report: Report, field: str) -> list[str]:
-    """Each different `reason` or `note` of the metrics shown, once, after the names it holds for."""
+    """Each different `reason` or `note` of the metrics shown, once, after the names it holds for.
+
+    That no request succeeded says the certificate.
+    """
     metrics = report.metrics
     texts: dict[str, list[str]] = {}
     for name in (*rows_shown(metrics), *rates_shown(metrics)):
-        if text := getattr(metrics[name], field):
+        if (text := getattr(metrics[name], field)) and text != NO_SUCCESS:
             texts.setdefault(text, []).append(label(name))
     return [f"{_several(about)}: {text}" for text, about in texts.items()]
 
