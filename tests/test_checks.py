@@ -361,7 +361,10 @@ def test_a_slow_first_answer_without_warmup_is_a_cold_server(check, answer):
 def test_what_we_ended_is_no_failure(check, steady, answer):
     ours = [answer(5, outcome=outcome) for outcome in ("cut", "cancelled")] * 20
     assert check("failures", *steady(), *ours).value == 0.0
-    assert check("succeeded", *ours).finding == "the run was stopped before any answer had ended."
+    found = check("succeeded", *ours)
+    assert found.finding == "the run was stopped before any answer had ended."
+    assert found.advice == "Give it more time (--benchmark-duration, --benchmark-grace-period)."
+    assert check("succeeded", *ours, stopped_by="user", stopped_why="interrupted").advice == ""
 
 
 def test_where_nothing_ended_the_share_of_failures_is_not_known(check, answer):

@@ -80,7 +80,9 @@ def test_after_the_grace_what_is_under_way_is_cut_and_in_no_latency(good, script
     assert run.counts == {"ok": planned - held, "cut": held}
     assert run.report.metrics["request_latency"].count == planned - held
     assert run.number("error_rate") == 0
-    assert any(f"{held} requests had not ended" in notice for notice in run.report.run.notices)
+    assert any(
+        f"{held} requests were cut off when the run ended" in notice for notice in run.report.run.notices
+    )
     cut = run.requests.filter(run.requests["outcome"] == "cut")
     assert (cut["done_ns"] >= run.measured.stop_ns + 200_000_000).all()
 

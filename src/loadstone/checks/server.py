@@ -42,6 +42,8 @@ def succeeded(evidence: Evidence) -> Check:
         advice = ""
     if sent and stopped:
         finding = "the run was stopped before any answer had ended."
+        if evidence.tables.run.stopped_by is None:
+            advice = "Give it more time (--benchmark-duration, --benchmark-grace-period)."
     return answer("succeeded", "INVALID", 0, "requests", finding, advice)
 
 

@@ -77,11 +77,14 @@ def _about_censored(evidence: Evidence) -> Iterator[str]:
         )
         return
     told = (
-        f"{who}. The plain latencies leave them out and can be too low or too high; the rows"
+        f"{who}. The plain latencies are those of the others, and can be too low or too high; the rows"
         ' "with ... cut off" count each as far as it had come (with_censored in report.json).'
     )
-    if evidence.metrics["request_latency"].cut_off and evidence.metrics[ALL_TOKENS].mean is not None:
-        told += ' Throughputs leave them out as well and are too low; "output, all tokens" counts every token that came while requests were sent.'
+    if evidence.tables.censored.any() and evidence.metrics[ALL_TOKENS].mean is not None:
+        told += (
+            ' Throughputs are those of the others as well, and too low; "output, all tokens" counts every token that came'
+            " while requests were sent."
+        )
     yield told
 
 

@@ -58,7 +58,10 @@ def _counts(requests: pl.DataFrame) -> dict[str, int]:
 
 
 def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
-    """All kinds of faults, the most frequent first; what we cut off is none. Messages that differ in their numbers alone are one; the first stands for all."""
+    """All kinds of faults, the most frequent first; what we cut off is none.
+
+    Messages that differ in their numbers alone are one; the first stands for all.
+    """
     faulty = ~pl.col("outcome").is_in([*CENSORED, NOT_SENT])
     failed = table.filter(MEASURED, faulty, pl.col("fault").is_not_null())
     rows = failed.group_by("outcome", "fault", maintain_order=True).len().collect().iter_rows()
