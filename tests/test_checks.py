@@ -145,6 +145,13 @@ def test_cpu_of_the_busiest_worker(cpu, lag, verdict, check, steady):
     assert (found.verdict, found.value) == (verdict, pytest.approx(100 * cpu))
 
 
+@pytest.mark.parametrize(("wall_ms", "verdict"), [(100, "INVALID"), (99, "VALID"), (0, "VALID")])
+def test_a_moment_is_too_short_for_a_share(wall_ms, verdict, check, unsent):
+    log = WorkerLog(worker=0, cpu_ns=127_000_000, wall_ns=wall_ms * 1_000_000, flights=0, reads=0)
+    found = check("client_cpu", unsent(), workers=[log])
+    assert (found.verdict, found.value is None) == (verdict, verdict == "VALID")
+
+
 def test_a_full_core_is_not_excused_by_lags_that_were_not_seen(check, steady):
     assert check("client_cpu", *steady(), cpu=0.96, streaming=False).verdict == "INVALID"
     assert check("client_cpu", *steady(kernel_stamps=False), cpu=0.96).verdict == "INVALID"

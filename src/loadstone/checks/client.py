@@ -17,6 +17,8 @@ CPU_HIGH = 0.80
 service time before it, two of them at 80 %, ten at 95 %."""
 CPU_FULL = 0.95
 """No room left: unless the lags show that nothing came late, the client was the bottleneck."""
+CPU_LEAST_NS = 100_000_000
+"""Over less time a share says nothing: what a worker does before its phase and after it is a few milliseconds."""
 CLIENT_LAG_MS = 1.0
 """A scheduler on a shared machine delays reads by this much; below it the lag is never held against a run."""
 BLURRED_PERCENT = 10.0
@@ -76,10 +78,12 @@ def client_cpu(evidence: Evidence) -> Check:
     DEGRADED from 80 % on. INVALID from 95 % on, unless the lags were seen and are small: a worker that spins
     through its work in time is only close to its limit.
     """
-    logs = [log for log in evidence.tables.run.workers if log.wall_ns > 0]
+    logs = [log for log in evidence.tables.run.workers if log.wall_ns >= CPU_LEAST_NS]
     share = max((log.cpu_ns / log.wall_ns for log in logs), default=None)
     if share is None:
-        return answer("client_cpu", "VALID", None, "%", "no worker ran.")
+        return answer(
+            "client_cpu", "VALID", None, "%", "no worker ran long enough for its share to be known."
+        )
     finding = f"the busiest worker used {100 * share:.3g} % of a core."
     if share < CPU_HIGH:
         return answer("client_cpu", "VALID", 100 * share, "%", finding)
