@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -229,6 +230,29 @@ def _look(folder: Path, force: bool) -> None:
         raise UsageError(f"{where} holds a run already; --force replaces it.")
     if goes_on(folder):
         raise UsageError(f"{where}: its run still goes on; choose another.")
+
+
+def look_through(folder: Path) -> None:
+    """Raises `UsageError` when something in a run's folder is neither a file nor a folder of its own.
+
+    A folder may be somebody else's: a link would lead what is written or deleted elsewhere, a pipe would be waited for.
+    """
+    for entry in _entries(folder):
+        if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
+            raise UsageError(
+                f"{entry.path}: is a link, a pipe or a device, and no part of a run; take it away."
+            )
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """What bears the name of something of ours, and all that is in our folders."""
+    with os.scandir(folder) as found:
+        ours = [entry for entry in found if entry.name.removesuffix(".new") in OURS]
+    yield from ours
+    for entry in ours:
+        if entry.is_dir(follow_symlinks=False):
+            with os.scandir(entry) as found:
+                yield from found
 
 
 def _clear(folder: Path) -> None:

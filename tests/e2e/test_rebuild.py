@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
+import polars as pl
 import pytest
 
 OUTPUTS = ("report.json", "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
@@ -115,3 +117,56 @@ def test_a_table_of_another_program_is_not_read(copy, loadstone):
     done = loadstone("report", str(copy))
     assert done.code == 1
     assert "requests.parquet is no table of a run: column request_id is missing" in done.err
+
+
+@pytest.fixture
+def foreign(good, tmp_path):
+    """The folder of a run as somebody else may send it."""
+    run = good("--url sim:step_ms=1 --streaming --isl 16 --osl 4 --request-count 5")
+    return shutil.copytree(run.path, tmp_path / "foreign")
+
+
+@pytest.mark.parametrize(
+    "name", ["plan/rows.bin", "plan/bodies.bin", "requests.parquet", "report.csv", "report.json.new"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_no_file_of_its_own_is_refused(loadstone, foreign, tmp_path, name, kind):
+    secret = tmp_path / "elsewhere"
+    secret.write_text("mine")
+    (foreign / name).unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(foreign / name)
+    else:
+        (foreign / name).symlink_to(secret)
+    done = loadstone("report", str(foreign))
+    said = f"{foreign / name}: is a link, a pipe or a device, and no part of a run; take it away."
+    assert (done.code, done.err) == (2, f"loadstone: error: {said}\n")
+    assert secret.read_text() == "mine"
+
+
+def test_a_link_to_another_folder_is_not_followed(loadstone, foreign, tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "d0-0.parquet").write_bytes(b"mine")
+    (foreign / "parts").symlink_to(victim)
+    assert loadstone("report", str(foreign)).code == 2
+    assert (victim / "d0-0.parquet").read_bytes() == b"mine"
+
+
+def test_a_run_log_that_counts_more_rows_than_there_are(loadstone, foreign):
+    log = json.loads((foreign / "run.json").read_text())
+    log["phases"][-1]["planned"] = 10_000_000
+    (foreign / "run.json").write_text(json.dumps(log))
+    (foreign / "requests.parquet").unlink()
+    done = loadstone("report", str(foreign))
+    assert done.code == 1
+    assert "counts rows to 10000000, but the plan has 5; the run log or the plan is damaged." in done.err
+
+
+def test_a_table_of_nonsense_is_told_in_one_sentence(loadstone, foreign):
+    table = pl.read_parquet(foreign / "requests.parquet")
+    table.with_columns(read_ns=pl.lit([], pl.List(pl.Int64))).write_parquet(foreign / "requests.parquet")
+    done = loadstone("report", str(foreign))
+    assert done.code == 1
+    assert done.err.startswith(f"loadstone: error: {foreign}: a file of the run is damaged or missing: ")
+    assert done.err.count("\n") == 1

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from msgspec import MsgspecError
 
 from loadstone import folder as layout
 from loadstone.cli.sheet import SETTINGS, verbose
 from loadstone.errors import LoadstoneError, UsageError
-
-_DAMAGE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-"""What reading a folder meets that somebody else has changed; a full disk is none of it."""
 
 
 @click.command(context_settings=SETTINGS)
@@ -22,11 +18,15 @@ def report(folder: Path, verbose: bool) -> int:
     """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's folder, recorded."""
     if not (folder / layout.RUN).is_file():
         raise UsageError(f"{folder}: holds no {layout.RUN}; give the folder that a run named at its end.")
+    layout.look_through(folder)
     from loadstone.rebuild import rebuild  # the analysis; not needed to find a mistake in the path
 
     try:
         return rebuild(folder)
-    except (*_DAMAGE, ValueError, MsgspecError) as error:
+    except LoadstoneError:
+        raise
+    except Exception as error:  # somebody else may have written anything into these files
         if verbose:
             raise
-        raise LoadstoneError(f"{folder}: a file of the run is damaged or missing: {error}.") from None
+        words = str(error) or type(error).__name__
+        raise LoadstoneError(f"{folder}: a file of the run is damaged or missing: {words}.") from None

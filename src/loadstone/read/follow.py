@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import os
 import select
-import sys
+import signal
+from contextlib import suppress
 
 import msgspec
 
@@ -39,17 +40,20 @@ def follow(job: Job, orders: int) -> Done:
 
 
 def main() -> None:
-    """Job in, parts on disk, one line out."""
+    """Job in, parts on disk, one line out; nothing at all when main is gone before it has said anything."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is main's to hear
     os.nice(NICE - os.nice(0))
     os.environ.update(OPENBLAS_NUM_THREADS="1", POLARS_MAX_THREADS="1")
     with open(
         0, "rb", buffering=0, closefd=False
     ) as orders:  # unbuffered: a second line must stay to be seen
-        job = msgspec.json.decode(orders.readline(), type=Job)
+        line = orders.readline()
+        if not line.endswith(b"\n"):
+            return
         gc.freeze()
-        done = follow(job, orders.fileno())
-    sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
-    sys.stdout.flush()
+        done = follow(msgspec.json.decode(line, type=Job), orders.fileno())
+    with suppress(BrokenPipeError):  # main is gone; what was decoded is on the disk
+        os.write(1, msgspec.json.encode(done) + b"\n")
 
 
 if __name__ == "__main__":

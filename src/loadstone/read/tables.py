@@ -20,7 +20,7 @@ from polars.io.plugins import register_io_source
 from loadstone import folder as run_folder
 from loadstone.errors import LoadstoneError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
-from loadstone.plan.store import UNKNOWN, WHEN_A_SLOT_FREES, Row, read_rows
+from loadstone.plan.store import ROW, ROWS, UNKNOWN, WHEN_A_SLOT_FREES, Row, read_rows
 from loadstone.read.columns import sync
 from loadstone.read.faults import Evidence
 from loadstone.read.flights import LOST
@@ -29,6 +29,8 @@ from loadstone.read.salvage import decode_rest
 from loadstone.read.schema import REQUESTS
 from loadstone.read.unseen import Unseen, deaths, lost_with
 
+MOST_NOT_COMPOSED = 1_000_000
+"""Rows that count although the composer did not come to them."""
 RANGE_ENTRIES = 128 << 10
 ROW_ENTRIES = 32
 """What the scalars of a row weigh, in entries of its list columns."""
@@ -55,6 +57,7 @@ def build(folder: Path, secrets: Sequence[str] | None = None) -> None:
     parts = _parts(folder)
     if not table.exists():
         log = read_run(folder)
+        _check_plan(folder, log)
         decoded = _decoded(parts)
         if _undecoded(folder, log, len(decoded.request)):
             decode_rest(folder, log, secrets)
@@ -71,6 +74,22 @@ def build(folder: Path, secrets: Sequence[str] | None = None) -> None:
         part.unlink()
     with suppress(OSError):  # it is gone, or holds what is not ours
         (folder / run_folder.PARTS).rmdir()
+
+
+def _check_plan(folder: Path, log: RunLog) -> None:
+    """Holds that no phase counts rows far beyond the plan's, which would take memory for nothing."""
+    plan = folder / run_folder.PLAN / ROWS
+    rows = plan.stat().st_size // ROW.size if plan.exists() else 0
+    for phase in log.phases:
+        if (
+            phase.first_row < 0
+            or phase.planned < 0
+            or phase.first_row + phase.planned > rows + MOST_NOT_COMPOSED
+        ):
+            raise LoadstoneError(
+                f"{folder / run_folder.RUN} counts rows to {phase.first_row + phase.planned}, but the plan has {rows};"
+                " the run log or the plan is damaged."
+            )
 
 
 def _parts(folder: Path) -> list[Path]:
