@@ -557,6 +557,12 @@ def test_a_model_that_is_called_like_a_secret_keeps_its_name(serve):
     assert named(server, headers=("X-Model: llama-70b-chat",)) == "llama-70b-chat"
 
 
+def test_a_server_that_calls_its_model_by_our_key_is_refused(serve):
+    server = serve({"/v1/models": message({"data": [{"id": "sk-abcdef123456"}]})})
+    with pytest.raises(TargetError, match="lists a model whose name holds the key it was sent"):
+        named(server, api_key="sk-abcdef123456")
+
+
 def test_the_list_of_models_has_the_time_of_any_answer(monkeypatch):
     monkeypatch.setattr(module, "ASIDE_TIMEOUT_S", 1e-6)
     with socket.create_server(("127.0.0.1", 0)) as listener:

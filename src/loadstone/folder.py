@@ -247,7 +247,7 @@ def look_through(folder: Path) -> None:
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     """What bears the name of something of ours, and all that is in our folders."""
     with os.scandir(folder) as found:
-        ours = [entry for entry in found if entry.name.removesuffix(".new") in OURS]
+        ours = [entry for entry in found if entry.name in OURS or entry.name.endswith(".new")]
     yield from ours
     for entry in ours:
         if entry.is_dir(follow_symlinks=False):
@@ -256,7 +256,8 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _clear(folder: Path) -> None:
-    for name in OURS:
+    drafts = (path.name for path in folder.glob("*.new"))
+    for name in (*OURS, *drafts):
         entry = folder / name
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -8,6 +8,7 @@ are counted, and acted on by whoever looks (`Interrupt`). No signal ever shows a
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
@@ -32,7 +33,9 @@ def leave_at_once() -> None:
 
 def leave(sentence: str) -> NoReturn:
     """Ends the process here and now, whatever it is doing; files are whole or not there at any moment."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
+        if not select.select([], [2], [], 0)[1]:  # nobody reads it: a write would wait for ever
+            os._exit(CODE)
         fresh_line = "\n" if os.isatty(2) else ""  # the terminal has echoed ^C, or shows progress
         os.write(2, f"{fresh_line}loadstone: error: {sentence}\n".encode(errors="backslashreplace"))
     os._exit(CODE)

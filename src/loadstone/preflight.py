@@ -91,9 +91,13 @@ class _Answered(NamedTuple):
 def first_model(reached: Reached, endpoint: EndpointConfig) -> str:
     """The first model that the server lists. Raises `TargetError`, with the server's own words where it refuses."""
     answer = _listing(reached, endpoint)
-    if 200 <= answer.status < 300 and (name := _first_id(answer.body)) is not None:
-        return name
     where, hidden = reached.target.url, secrets(endpoint)
+    if 200 <= answer.status < 300 and (name := _first_id(answer.body)) is not None:
+        if endpoint.api_key and endpoint.api_key in name:
+            raise TargetError(
+                f"{where} lists a model whose name holds the key it was sent. Name the model with --model."
+            )
+        return name
     said = printable(hide(answer.fault or "", hidden))
     if answer.status not in _UNLISTED and (advice := _advice(reached, answer, hidden)):
         raise TargetError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -202,3 +203,25 @@ def test_a_folder_that_is_removed_meanwhile_is_told_in_one_sentence(running, tmp
     code, out, err = process.ended()
     assert (code, out) == (Exit.FAILED, "")
     assert err.splitlines()[-1].endswith("; what it held is lost.")
+
+
+def test_a_reader_of_stderr_that_has_stopped_reading_holds_nothing_up(tmp_path, run_of):
+    """The pipe is full before the run begins; what would be said is not said, and the run goes on."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    words = "profile --url sim:step_ms=1 --streaming --isl 16 --osl 4 --request-count 20 --artifact-dir run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loadstone", *words.split()],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writing,
+    )  # fmt: skip
+    try:
+        assert process.wait(40) in (Exit.DONE, Exit.INVALID)
+    finally:
+        process.kill()
+        os.close(reading)
+        os.close(writing)
+    assert sum(run_of(tmp_path / "run").counts.values()) == 20

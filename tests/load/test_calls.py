@@ -21,9 +21,9 @@ from loadstone.load.worker import Worker
 A_READ = 5
 """All of them for the wake-up that brought it: in mid-stream the bytes themselves cost no Python call."""
 A_WAKE_UP = 5
-A_REQUEST = 49
-"""Beside its wake-ups. Four of them keep a spoilt connection from carrying a request: one look whether it is quiet, one
-whether the answer was the last thing said, and two at the pool."""
+A_REQUEST = 50
+"""Beside its wake-ups. Five of them keep a spoilt connection from carrying a request: one look whether it is quiet, one
+whether the answer was the last thing said, and three at the pool."""
 
 pytestmark = [
     pytest.mark.timeout(30),

@@ -230,8 +230,37 @@ def test_a_request_waits_for_a_descriptor(fly, monkeypatch):
     monkeypatch.setattr(sockets, "start_connect", scarce)
     flew = fly(answering, requests=3, slots=3)
     assert flew.ends == [COMPLETE] * 3
-    assert flew.done[0].waits == 1  # the first of them in line; the others stand behind it
+    assert flew.done[0].waits == 3  # the first of them in line, and those behind it
     assert flew.done[0].waited_ns > 0
+
+
+def test_what_waits_for_a_descriptor_goes_on_a_connection_that_becomes_free(fly, monkeypatch):
+    """Idle connections hold all descriptors there are: whoever waits takes the next of them, in turn."""
+    start_connect, left = sockets.start_connect, [1, 1]
+
+    def two_descriptors(*arguments):
+        if not left:
+            raise OSError(errno.EMFILE, "none left")
+        left.pop()
+        return start_connect(*arguments)
+
+    monkeypatch.setattr(sockets, "start_connect", two_descriptors)
+    flew = fly(answering, requests=20, slots=8)
+    assert flew.ends == [COMPLETE] * 20
+    assert flew.server.connections == 2
+    sent = sorted(flew.flights, key=lambda flown: flown.sends[0])
+    assert [flown.facts.request for flown in sent[:8]] == list(range(8))
+
+
+def test_a_redirect_takes_its_address_from_the_answer_and_not_from_what_came_before(fly):
+    def first(peer):
+        peer.request()
+        peer.send(b"HTTP/1.1 103 Early Hints\r\nLocation: /style.css\r\n\r\n" + redirect(b"/moved"))
+        peer.serve()
+
+    flew = fly(first)
+    assert flew.ends == [COMPLETE]
+    assert flew.server.requests[1].startswith(b"POST /moved HTTP/1.1\r\n")
 
 
 def test_a_request_that_never_gets_a_descriptor_is_our_own_fault(fly, monkeypatch):

@@ -194,11 +194,16 @@ class Connection:
 
     def ends_with_close(self) -> bool:
         """Whether the close of the connection is what ends the message: a head that tells no length."""
+        head = self.head()
+        return bool(head) and _LENGTH_TOLD.search(head) is None
+
+    def head(self) -> bytes:
+        """The head of the answer, interim ones before it left out; empty while it is not whole."""
         opening = self.opening
         while opening.startswith(b"HTTP/1.1 1"):
             opening = opening.partition(_BLANK)[2]
         head, blank, _ = opening.partition(_BLANK)
-        return bool(blank) and _LENGTH_TOLD.search(head) is None
+        return head + blank if blank else b""
 
 
 class Streaming(Connection):

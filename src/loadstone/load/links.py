@@ -57,15 +57,31 @@ class Links:
         self._context = sockets.tls_context(job.tls) if job.tls else None
 
     def carry(self, flight: Flight) -> None:
-        """Puts a flight on its way, on a kept-alive connection when there is one that can take it."""
+        """Puts a flight on its way, behind those that wait for a connection."""
+        if self.opening.postponed:
+            self.opening.postpone(flight)
+            self.resume(time.monotonic_ns())
+        elif not self._ride(flight):
+            self.opening.begin(flight)
+
+    def resume(self, now: int) -> None:
+        """Goes on with the flights that wait: on connections that have become free, then on new ones."""
+        postponed = self.opening.postponed
+        while postponed and self._ride(next(iter(postponed))):
+            pass
+        self.opening.resume(now)
+
+    def _ride(self, flight: Flight) -> bool:
+        """Sends a flight on a kept-alive connection, if there is one that can take it."""
         while (connection := self._idle.take(flight)) is not None:
             if connection.is_quiet():
+                self.opening.postponed.pop(flight, None)
                 connection.renew(flight)
                 self._carriers[flight] = connection
                 self._send(connection, flight)
-                return
+                return True
             self._shut(connection)
-        self.opening.begin(flight)
+        return False
 
     def adopt(self, sock: socket.socket, flight: Flight) -> Connection:
         """See `opening.Owner`."""
@@ -164,7 +180,7 @@ class Links:
         """The request as it goes to where a redirect points; None when it is not to be followed."""
         if flight.redirects or not flight.payload:
             return None
-        return moved(flight.payload, connection.opening, self._job.authority, tls=self._job.tls is not None)
+        return moved(flight.payload, connection.head(), self._job.authority, tls=self._job.tls is not None)
 
     def unframed(self, connection: Connection, flight: Flight, now: int, error: Exception) -> None:
         """The framer refused what came, or our own look at it failed.

@@ -76,9 +76,19 @@ class Opening:
     def begin(self, flight: Flight) -> None:
         """Opens a connection, or lets the flight wait behind others for one."""
         if self.postponed or len(self._making) >= MOST_CONNECTING:
-            self.postponed[flight] = None
+            self.postpone(flight)
         else:
             self._open(flight)
+
+    def postpone(self, flight: Flight) -> None:
+        """Lets a flight wait behind the others."""
+        self.postponed[flight] = None
+        if self.retry_ns:
+            self._note_wait(flight)
+
+    def _note_wait(self, flight: Flight) -> None:
+        self.waits += not flight.waited
+        flight.waited = True
 
     def resume(self, now: int) -> None:
         """Goes on with the flights that wait, as far as it gets."""
@@ -111,8 +121,7 @@ class Opening:
 
     def _lack(self, flight: Flight) -> None:
         """There is no descriptor or no port: the flight is the next one to get one."""
-        self.waits += not flight.waited
-        flight.waited = True
+        self._note_wait(flight)
         self.postponed[flight] = None
         self.postponed.move_to_end(flight, last=False)
         self._scarce_since_ns = flight.connect_ns

@@ -155,7 +155,7 @@ class Worker:
                     self._lingering.start(flight, read_ns)
             now = now_ns()
             if postponed:
-                links.opening.resume(now)
+                links.resume(now)
             if self._slots is not None:
                 self._launch(now)
             if now >= self._next_tick or len(rows) >= ROWS_A_WRITE:

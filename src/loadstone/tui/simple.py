@@ -6,7 +6,9 @@ the board (percentiles within an eighth) and are for watching; results come from
 
 from __future__ import annotations
 
+import io
 import os
+import select
 from collections import deque
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TextIO
@@ -227,10 +229,25 @@ class Progress:
     def _draw(self, text: str) -> None:
         """Progress must never end a run: a closed or full terminal is no reason to stop measuring."""
         try:
-            self._stream.write(text)
-            self._stream.flush()
+            if _takes(self._stream):
+                self._stream.write(text)
+                self._stream.flush()
         except (OSError, ValueError):
             self._redraws = self._color = False
+
+
+def _takes(stream: TextIO) -> bool:
+    """Whether a write returns at once: not so when the reader of a pipe has stopped reading, and main must go on.
+
+    A pipe that can be written to takes some thousand bytes, more than any line has. Raises `OSError`, `ValueError`.
+    """
+    try:
+        descriptor = stream.fileno()
+    except io.UnsupportedOperation:  # in memory
+        return True
+    watch = select.poll()
+    watch.register(descriptor, select.POLLOUT)
+    return bool(watch.poll(0))
 
 
 def _ttft_ms(live: Live) -> tuple[float, float] | None:
