@@ -37,7 +37,7 @@ KILLS = (1 / 3, 2 / 3)
 """When workers are killed, in shares of the requests."""
 SETTLED = 0.25
 """Growth is counted from here on: by then every process has what it needs."""
-SAMPLE_S = 0.5
+SAMPLE_S, SHORT_SAMPLE_S = 0.5, 0.05
 MB = 1e6
 
 
@@ -63,8 +63,8 @@ def measure(ground: Ground) -> list[Item]:
     good = sum(counts.get(name, 0) for name in SUCCESSES)
     lost = counts.get(CLIENT_FAULT, 0)
     survivors = set(samples[-1].sizes)
-    start = next(sample for sample in samples if sample.ended >= SETTLED * requests)
     end = samples[-1]
+    start = next((sample for sample in samples if sample.ended >= SETTLED * requests), end)
     return [
         Item("soak: exit code beside the one for dead workers", "", [abs(code - Exit.INVALID)], 0, exact=True),
         Item("soak: requests missing or counted twice", "requests", [_astray(table, requests, counts)], 0, exact=True),
@@ -123,6 +123,8 @@ def _run(home: Path, url: str, requests: int) -> tuple[int, list[Sample]]:
     with home.with_suffix(".out").open("w+") as out:
         client = subprocess.Popen(command, stdout=out, stderr=out)
         samples = list(_watch(home, client, requests))
+        if not samples:
+            raise BenchFailed("the run was over before it was looked at")
         if not (home / layout.REPORT).exists():
             out.seek(0)
             raise BenchFailed(f"no report:\n{out.read()}")
@@ -134,7 +136,7 @@ def _watch(home: Path, client: subprocess.Popen[bytes], requests: int) -> Iterat
     kills = [share * requests for share in KILLS]
     path = home / layout.RECORDING / layout.BOARD
     while client.poll() is None:
-        time.sleep(SAMPLE_S)
+        time.sleep(SAMPLE_S if requests == REQUESTS else SHORT_SAMPLE_S)
         try:
             ended = _ended(path)
             workers = _tree(client.pid, "loadstone.load.worker")
@@ -146,7 +148,7 @@ def _watch(home: Path, client: subprocess.Popen[bytes], requests: int) -> Iterat
         if kills and ended >= kills[0]:
             kills.pop(0)
             psutil.Process(workers[-1]).kill()
-        elif ended and 0 not in sizes.values():
+        if ended and 0 not in sizes.values():
             yield Sample(ended, sizes, descriptors)
 
 
