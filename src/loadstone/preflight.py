@@ -31,7 +31,7 @@ from loadstone.read.answer import Answer, read_answer
 from loadstone.read.hidden import without
 from loadstone.terminal import fit, printable
 from loadstone.wire import request
-from loadstone.wire.redirect import moved
+from loadstone.wire.redirect import FOLLOWED, moved
 from loadstone.wire.url import Target, shown
 
 __all__ = ["ASIDE_TIMEOUT_S", "CONTENT_TOKENS", "Preflight", "Reached", "first_model", "preflight", "reach"]
@@ -58,8 +58,7 @@ _INNER = {"continuous_usage_stats": "stream_options"}
 """Fields within another one, which is named with them."""
 _INVALID = (400, 422)
 _REDIRECTS = range(300, 400)
-_FOLLOWED = (307, 308)
-_FOLLOWED_BY_GET = (301, 302, 303, *_FOLLOWED)
+_FOLLOWED_BY_GET = FOLLOWED | {301, 302, 303}
 _MODELS = "/v1/models"
 _UNLISTED = (404, 405)
 """What a server says that lists no models."""
@@ -204,7 +203,7 @@ def _asked(
         return _Answered(body, answer, exchanged.latency_ns, path)
 
     first = send(data, path)
-    onward = _onward(reached, data, first.answer, _FOLLOWED)
+    onward = _onward(reached, data, first.answer, FOLLOWED)
     if onward is None:
         return first
     return send(onward, onward.split(b" ", 2)[1].decode("ascii").removeprefix(reached.target.origin))

@@ -13,13 +13,11 @@ import httptools
 from loadstone.load import sockets
 from loadstone.load.job import TlsJob
 from loadstone.load.limits import LINGER_NS
-from loadstone.wire.proxy import accepted
+from loadstone.wire.proxy import MOST_ANSWER_BYTES, accepted
 
 MAX_BYTES = 16 << 20
 _MARK_BYTES = 64
 """Longer than any end mark, which two reads may share."""
-_HEAD_BYTES = 64 << 10
-"""A proxy's answer to CONNECT is shorter."""
 
 
 class ProxyRefusal(OSError):
@@ -106,7 +104,7 @@ def _dig(sock: socket.socket, tunnel: bytes, deadline: int) -> None:
     """Has the proxy connect us to the server; every byte after its answer is the server's."""
     sock.sendall(tunnel)
     head = bytearray()
-    while not head.endswith(b"\r\n\r\n") and len(head) < _HEAD_BYTES:
+    while not head.endswith(b"\r\n\r\n") and len(head) < MOST_ANSWER_BYTES:
         try:
             _allow(sock, deadline)
             byte = sock.recv(1)

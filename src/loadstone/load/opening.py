@@ -34,8 +34,6 @@ MOST_CONNECTING = 128
 """Connections in the making at a time: as many as the shortest queues of listening servers hold."""
 RETRY_NS = 5_000_000
 """What the client had none of is asked for again after so long."""
-MOST_TUNNEL_BYTES = 64 << 10
-"""A proxy's answer may be so long."""
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 """The client has run out of something that it will have again when another connection closes."""
 _BLANK = b"\r\n\r\n"
@@ -190,13 +188,13 @@ class Opening:
     def _tunnel_read(self, connection: Connection, flight: Flight) -> None:
         """Takes the proxy's answer to CONNECT out of the socket, and nothing behind it: that is the server's."""
         try:
-            waiting = connection.sock.recv(MOST_TUNNEL_BYTES, socket.MSG_PEEK)
+            waiting = connection.sock.recv(proxy.MOST_ANSWER_BYTES, socket.MSG_PEEK)
             end = (connection.opening + waiting).find(_BLANK)
             taken = len(waiting) if end < 0 else end + len(_BLANK) - len(connection.opening)
             connection.opening += connection.sock.recv(taken) if taken else b""
             if not waiting:
                 raise ConnectionError("it closed the connection")
-            if len(connection.opening) > MOST_TUNNEL_BYTES:
+            if len(connection.opening) > proxy.MOST_ANSWER_BYTES:
                 raise ConnectionError("it does not end its head")
         except BlockingIOError:
             return

@@ -66,6 +66,10 @@ def tunnel(target: Target, proxy: Proxy) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
 
 
+MOST_ANSWER_BYTES = 64 << 10
+"""The head of an answer to CONNECT may be so long."""
+
+
 def accepted(line: bytes | str) -> bool:
     """Whether the first line of an answer to CONNECT opens the tunnel: any 2xx does."""
     text = line if isinstance(line, str) else line.decode("latin-1")
