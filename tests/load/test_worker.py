@@ -426,7 +426,7 @@ def test_a_connection_that_dies_while_idle_is_simply_replaced(fly, goodbye):
         time.sleep(0.01)
         peer.send(goodbye)
 
-    due = [0, 60 * MS]
+    due = [0, 300 * MS]
     flew = fly(first, answering, due=due, slots=None)
     assert flew.ends == [COMPLETE] * 2
     assert [flown.facts.retries for flown in flew.flights] == [0, 0]

@@ -180,7 +180,7 @@ def test_bytes_that_come_while_a_connection_is_idle(fly):
         peer.send(peer.ANSWER, b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
         peer.hold()
 
-    flew = fly(first, answering, due=[0, 80 * MS])
+    flew = fly(first, answering, due=[0, 300 * MS])
     assert flew.ends == [COMPLETE] * 2
     assert flew.server.connections == 2
 
@@ -309,7 +309,7 @@ def test_a_server_that_closed_in_the_meantime_costs_no_retry(fly):
         peer.request()
         peer.send(peer.ANSWER)
 
-    flew = fly(first, answering, due=[0, 80 * MS])
+    flew = fly(first, answering, due=[0, 300 * MS])
     assert flew.ends == [COMPLETE] * 2
     assert [flown.facts.retries for flown in flew.flights] == [0, 0]
 

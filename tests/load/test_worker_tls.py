@@ -140,7 +140,7 @@ def test_a_server_that_closed_an_idle_connection_costs_no_retry(fly, trusted):
         peer.send(peer.ANSWER)
         peer.close()
 
-    flew = fly(first, answering, due=[0, 80 * MS], context=trusted)
+    flew = fly(first, answering, due=[0, 300 * MS], context=trusted)
     assert flew.ends == [COMPLETE] * 2
     assert [flown.facts.retries for flown in flew.flights] == [0, 0]
 

@@ -133,9 +133,9 @@ class Worker:
                     continue
                 if size >= connection.want:  # a full read ends with a whole event by chance at most
                     connection.widen()
-                    if connection.got > most_bytes:
-                        self._give_up(flight, WireEnd.TOO_LARGE, "", read_ns)
-                        continue
+                if connection.got > most_bytes:
+                    self._give_up(flight, WireEnd.TOO_LARGE, "", read_ns)
+                    continue
                 try:
                     if flight.status < 200:
                         flight.received = True
