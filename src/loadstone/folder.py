@@ -41,7 +41,10 @@ class _Part(msgspec.Struct, kw_only=True):
 class PhaseLog(_Part, kw_only=True):
     """One phase as it went. Times are CLOCK_MONOTONIC ns; rows are positions in the plan."""
 
-    name: Literal["warmup", "measured"]
+    name: str
+    kind: Literal["warmup", "measured", "cooldown"]
+    seamless: bool = False
+    """It began when the phase before had nothing more to send, while its last answers still came."""
     first_row: int
     planned: int
     """Rows that count: due before the stop (open loop) or drawn (closed loop); from `first_row` on."""

@@ -66,7 +66,8 @@ class Facts(NamedTuple):
     retries: int
     redirects: int
     phase: int
-    spare: int
+    target: int
+    """Which server it was for."""
     body_bytes: int
     """Of the request."""
 
@@ -103,6 +104,8 @@ class WireEnd(IntEnum):
     """More bytes than an answer may have; we closed the connection."""
     NOT_SENT = 15
     """Taken from the plan, but the load was stopped before there was a connection to send it on."""
+    CANCELLED_AS_PLANNED = 16
+    """Cancelled by us because the plan said so."""
 
 
 def segment_name(worker: int, segment: int) -> str:

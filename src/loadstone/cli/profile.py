@@ -19,7 +19,7 @@ def _keys() -> list[str]:
 
 @click.command(
     cls=Sheet,
-    leaves=config.options(),
+    leaves=[option for option in config.options() if option.flags],
     context_settings=SETTINGS,
     epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 objective missed, 4 undecided, 5 not to be believed, 130 interrupted.",
 )

@@ -77,20 +77,45 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
     """The server under test and how it is spoken to."""
 
     url: Annotated[
-        str,
+        tuple[str, ...] | str,
         option(
             "--url -u --base-url",
-            "Server address; scheme and /v1 may be left out. sim: starts the built-in engine.",
+            "Server address; scheme and /v1 may be left out. sim: starts the built-in engine. Repeatable.",
             form="URL",
+            read=values.one_or_more,
             secret=True,
         ),
     ] = "localhost:8000"
+    url_strategy: Annotated[
+        Literal["round-robin", "random", "weighted", "least-in-flight"] | None,
+        rare(
+            "--url-strategy",
+            "Which of several servers a conversation goes to; default: round-robin, or weighted when weights are given.",
+        ),
+    ] = None
+    url_weights: Annotated[
+        tuple[Positive, ...],
+        rare("--url-weights", "A weight for each --url, such as 3,1.", form="W,W...", read=values.numbers),
+    ] = ()
     model: Annotated[
         str | None,
         option(
-            "--model -m --model-names", "Model name; default: the first one the server lists.", form="NAME"
+            "--model -m --model-names",
+            "Model name, or several as A,B; default: the first one the server lists.",
+            form="NAME",
         ),
     ] = None
+    model_strategy: Annotated[
+        Literal["round-robin", "random", "weighted"] | None,
+        rare(
+            "--model-selection-strategy",
+            "Which of several models a conversation asks; default: round-robin, or weighted when weights are given.",
+        ),
+    ] = None
+    model_weights: Annotated[
+        tuple[Positive, ...],
+        rare("--model-weights", "A weight for each model, such as 3,1.", form="W,W...", read=values.numbers),
+    ] = ()
     type: Annotated[str, option("--endpoint-type", "API shape.", parts="endpoints")] = "chat"
     path: Annotated[
         str | None,
@@ -123,6 +148,22 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         tuple[str, ...],
         option("--header -H", "Extra request header; repeatable.", form="NAME:VALUE", secret=True),
     ] = ()
+    session_headers: Annotated[
+        tuple[str, ...],
+        rare(
+            "--session-header",
+            "Send the conversation's id in this header (X-Session-ID, X-Session-Affinity, ...); repeatable.",
+            form="NAME",
+        ),
+    ] = ()
+    session_end_header: Annotated[
+        str | None,
+        rare(
+            "--session-end-header",
+            "Send this header with the last request of every conversation.",
+            form="NAME:VALUE",
+        ),
+    ] = None
     extra_inputs: Annotated[
         dict[str, Any],
         option(
@@ -205,6 +246,68 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         ),
     ] = 64 << 20
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every server address, in the order given."""
+        return (self.url,) if isinstance(self.url, str) else self.url
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model asked for, in the order given; empty when the server is to name one."""
+        return tuple(name.strip() for name in (self.model or "").split(",") if name.strip())
+
+
+class ServerConfig(Section, frozen=True, kw_only=True):
+    """What is asked of the server beside the load, before, around and after it."""
+
+    wait_for_model_s: Annotated[
+        NonNegative,
+        option(
+            "--wait-for-model-timeout",
+            "Wait this long for the server to answer before anything else, s; 0: not at all.",
+        ),
+    ] = 0.0
+    wait_for_model_mode: Annotated[
+        Literal["inference", "models", "both"],
+        rare(
+            "--wait-for-model-mode",
+            "What it has to answer: a request for one token, the list of its models with this one, or both.",
+        ),
+    ] = "inference"
+    wait_for_model_interval_s: Annotated[
+        Positive, rare("--wait-for-model-interval", "Ask it this often, s.")
+    ] = 5.0
+    strict: Annotated[
+        bool,
+        option("--strict", "Stop when the server refuses a request field, instead of leaving it out."),
+    ] = False
+    reset_kv_cache: Annotated[
+        bool, option("--reset-kv-cache", "Have the server empty its prefix cache before the load.")
+    ] = False
+    reset_kv_cache_path: Annotated[
+        str,
+        rare(
+            "--reset-kv-cache-path",
+            "Where that is asked for, by POST (SGLang: /flush_cache).",
+            form="PATH",
+            secret=True,
+        ),
+    ] = "/reset_prefix_cache"
+    reset_kv_cache_timeout_s: Annotated[
+        Positive, rare("--reset-kv-cache-timeout-seconds", "Limit for the answer to it.")
+    ] = 30.0
+    profiler: Annotated[
+        bool,
+        option("--server-profiler --profile", "Have the server's profiler run while the load is measured."),
+    ] = False
+    profiler_start_path: Annotated[
+        str,
+        rare("--server-profiler-start-path", "Where its start is asked for.", form="PATH", secret=True),
+    ] = "/start_profile"
+    profiler_stop_path: Annotated[
+        str, rare("--server-profiler-stop-path", "Where its end is asked for.", form="PATH", secret=True)
+    ] = "/stop_profile"
+
 
 class InputConfig(Section, frozen=True, kw_only=True):
     """What is asked: lengths of prompts and answers."""
@@ -248,6 +351,50 @@ class InputConfig(Section, frozen=True, kw_only=True):
             "Take the chat template's tokens, measured by the preflight, off the prompt length.",
         ),
     ] = False
+    file: Annotated[
+        str | None,
+        option(
+            "--input-file",
+            "JSONL, a request a line: timestamp and delay in ms, session_id, input_length, output_length.",
+            form="FILE",
+        ),
+    ] = None
+    turns_mean: Annotated[
+        AtLeastOne,
+        option(
+            "--conversation-turn-mean --session-turns-mean",
+            "Mean number of turns of a conversation.",
+            most=10_000,
+        ),
+    ] = 1.0
+    turns_stddev: Annotated[
+        NonNegative,
+        rare(
+            "--conversation-turn-stddev --session-turns-stddev",
+            "Its standard deviation (normal, cut at 1).",
+            most=10_000,
+        ),
+    ] = 0.0
+    think_mean_ms: Annotated[
+        NonNegative,
+        rare(
+            "--conversation-turn-delay-mean --session-turn-delay-mean",
+            "Mean think time between an answer and the next turn, ms.",
+        ),
+    ] = 0.0
+    think_stddev_ms: Annotated[
+        NonNegative,
+        rare(
+            "--conversation-turn-delay-stddev --session-turn-delay-stddev",
+            "Its standard deviation (normal, cut at 0).",
+        ),
+    ] = 0.0
+    think_ratio: Annotated[
+        NonNegative,
+        rare(
+            "--conversation-turn-delay-ratio --session-delay-ratio", "Every think time is multiplied by this."
+        ),
+    ] = 1.0
     entries: Annotated[
         Count | None,
         rare(
@@ -272,6 +419,10 @@ class InputConfig(Section, frozen=True, kw_only=True):
     ] = "builtin"
 
 
+Strategy = Literal["linear", "exponential"]
+_ARRIVALS, _RAMPS, _PHASES, _STOPS = "Arrivals", "Ramps", "Warm-up and cooldown", "Stops"
+
+
 class LoadConfig(Section, frozen=True, kw_only=True):
     """The shape of the load and when it stops."""
 
@@ -283,12 +434,28 @@ class LoadConfig(Section, frozen=True, kw_only=True):
             most=100_000,
         ),
     ] = None
+    prefill_concurrency: Annotated[
+        Count | None,
+        option(
+            "--prefill-concurrency",
+            "Requests at most that wait for their first token; needs --streaming.",
+            most=100_000,
+        ),
+    ] = None
+    drain_queue: Annotated[
+        bool,
+        rare(
+            "--drain-queue",
+            "Send what was due and waits for a slot when the time is over; default: it is not sent.",
+        ),
+    ] = False
     request_rate: Annotated[
-        Positive | None,
+        Positive | Literal["inf"] | None,
         option(
             "--request-rate",
-            "Requests per second, whatever the server does (open loop).",
-            hint="For a closed loop set --concurrency; to send everything at once, as high as --request-count.",
+            "Requests per second, whatever the server does (open loop); inf: everything at once.",
+            group=_ARRIVALS,
+            hint="For a closed loop set --concurrency; to send everything at once give inf.",
             most=1_000_000,
         ),
     ] = None
@@ -297,6 +464,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         option(
             "--arrival-pattern --request-rate-mode",
             "Gaps between arrivals; default: poisson, or gamma when a smoothness is given.",
+            group=_ARRIVALS,
         ),
     ] = None
     arrival_smoothness: Annotated[
@@ -304,24 +472,165 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         option(
             "--arrival-smoothness --burstiness --vllm-burstiness",
             "Shape of gamma gaps: below 1 bursty, 1 is poisson, above 1 even.",
+            group=_ARRIVALS,
             most=1_000_000,
         ),
+    ] = None
+    conditioned: Annotated[
+        bool,
+        rare(
+            "--conditioned-arrivals",
+            "Stretch the arrivals so that the last one of N is due at N/rate exactly, as vllm bench does.",
+            group=_ARRIVALS,
+        ),
+    ] = False
+    request_rate_series: Annotated[
+        tuple[tuple[NonNegative, NonNegative], ...],
+        option(
+            "--request-rate-series",
+            "A rate that changes: 0:1,60:20 (s:requests/s) or JSON; linear between, then as the last.",
+            group=_ARRIVALS,
+            form="S:RATE,...",
+            read=values.points,
+        ),
+    ] = ()
+    fixed_schedule: Annotated[
+        bool,
+        option("--fixed-schedule", "Send at the timestamps of --input-file.", group=_ARRIVALS),
+    ] = False
+    fixed_schedule_auto_offset: Annotated[
+        bool,
+        rare("--fixed-schedule-auto-offset", "Begin with the first timestamp, not at 0.", group=_ARRIVALS),
+    ] = False
+    fixed_schedule_start_ms: Annotated[
+        NonNegative | None,
+        rare(
+            "--fixed-schedule-start-offset",
+            "Leave out earlier timestamps, and begin with this one, ms.",
+            group=_ARRIVALS,
+            most=1_000_000_000_000_000,
+        ),
+    ] = None
+    fixed_schedule_end_ms: Annotated[
+        NonNegative | None,
+        rare(
+            "--fixed-schedule-end-offset",
+            "Leave out later timestamps, ms.",
+            group=_ARRIVALS,
+            most=1_000_000_000_000_000,
+        ),
+    ] = None
+    user_centric_rate: Annotated[
+        Positive | None,
+        option(
+            "--user-centric-rate",
+            "Requests per second of --num-users together; each sends a turn every users/rate seconds.",
+            group=_ARRIVALS,
+            most=1_000_000,
+        ),
+    ] = None
+    users: Annotated[
+        Count | None,
+        option("--num-users", "Users at a time, with --user-centric-rate.", group=_ARRIVALS, most=1_000_000),
+    ] = None
+    request_rate_ramp_s: Annotated[
+        Positive | None,
+        option(
+            "--request-rate-ramp-duration", "Change the rate to --request-rate over so long, s.", group=_RAMPS
+        ),
+    ] = None
+    request_rate_ramp_start: Annotated[
+        NonNegative | None,
+        rare(
+            "--request-rate-ramp-start",
+            "Rate to begin with, above or below; default: 0 (exponential: a tenth).",
+            group=_RAMPS,
+            most=1_000_000,
+        ),
+    ] = None
+    request_rate_ramp_strategy: Annotated[
+        Strategy, rare("--request-rate-ramp-strategy", "Course of that ramp.", group=_RAMPS)
+    ] = "linear"
+    concurrency_ramp_s: Annotated[
+        Positive | None,
+        option(
+            "--concurrency-ramp-duration", "Change the slots to --concurrency over so long, s.", group=_RAMPS
+        ),
+    ] = None
+    concurrency_ramp_start: Annotated[
+        Count | None,
+        rare(
+            "--concurrency-ramp-start",
+            "Slots to begin with, above or below; default: 1.",
+            group=_RAMPS,
+            most=100_000,
+        ),
+    ] = None
+    concurrency_ramp_strategy: Annotated[
+        Strategy, rare("--concurrency-ramp-strategy", "Course of that ramp.", group=_RAMPS)
+    ] = "linear"
+    prefill_concurrency_ramp_s: Annotated[
+        Positive | None,
+        option(
+            "--prefill-concurrency-ramp-duration",
+            "Change the prefill slots to --prefill-concurrency over so long, s.",
+            group=_RAMPS,
+        ),
+    ] = None
+    prefill_concurrency_ramp_start: Annotated[
+        Count | None,
+        rare(
+            "--prefill-concurrency-ramp-start",
+            "Prefill slots to begin with, above or below; default: 1.",
+            group=_RAMPS,
+            most=100_000,
+        ),
+    ] = None
+    prefill_concurrency_ramp_strategy: Annotated[
+        Strategy, rare("--prefill-concurrency-ramp-strategy", "Course of that ramp.", group=_RAMPS)
+    ] = "linear"
+    index_ramp_strategy: Annotated[
+        Strategy | None,
+        rare(
+            "--ramp-up-strategy",
+            "vllm bench's ramp: the rate changes with the number of the request, not with time.",
+            group=_RAMPS,
+        ),
+    ] = None
+    index_ramp_start: Annotated[
+        NonNegative | None,
+        rare("--ramp-up-start-rps", "Its rate at the first request.", group=_RAMPS, most=1_000_000),
+    ] = None
+    index_ramp_end: Annotated[
+        Positive | None,
+        rare("--ramp-up-end-rps", "Its rate at the last request.", group=_RAMPS, most=1_000_000),
     ] = None
     request_count: Annotated[
         Count | None,
         option(
             "--request-count --num-requests",
             "Requests to send; max(50, 2 x concurrency) when nothing else stops the run.",
+            group=_STOPS,
+        ),
+    ] = None
+    sessions: Annotated[
+        Count | None,
+        option(
+            "--num-sessions --num-conversations --conversation-num",
+            "Conversations to begin; each that has begun goes on to its last turn.",
+            group=_STOPS,
         ),
     ] = None
     duration_s: Annotated[
-        Positive | None, option("--benchmark-duration --duration", "Send for this long.")
+        Positive | None,
+        option("--benchmark-duration --duration", "Send for this long.", group=_STOPS),
     ] = None
     grace_s: Annotated[
         NonNegative | None,
         rare(
             "--benchmark-grace-period",
             "After the duration, wait this long for answers under way; default: 30.",
+            group=_STOPS,
         ),
     ] = None
     failed_request_threshold: Annotated[
@@ -329,16 +638,110 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         option(
             "--failed-request-threshold --max-error-rate",
             "Give up when more than this share of the last 100 requests (20 at first) failed; 1: never. Default: 0.5.",
+            group=_STOPS,
             form="SHARE",
         ),
     ] = None
+    stop_when: Annotated[
+        dict[str, Positive],
+        option(
+            "--stop-when",
+            "Stop once the 95 % interval of a mean is within so many percent of it: request_latency:2.",
+            group=_STOPS,
+            form="METRIC:PERCENT",
+            read=values.limits,
+            most=100,
+        ),
+    ] = {}
+    cancellation_percent: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=100)],
+        rare("--request-cancellation-rate", "Cancel so many percent of the requests.", form="PERCENT"),
+    ] = 0.0
+    cancellation_delay_s: Annotated[
+        NonNegative, rare("--request-cancellation-delay", "So long after they were sent, s.")
+    ] = 0.0
     warmup_request_count: Annotated[
         CountOrZero,
         option(
             "--warmup-request-count --num-warmup-requests --num-warmups",
             "Requests sent before the measurement, in the same shape of load.",
+            group=_PHASES,
         ),
     ] = 0
+    warmup_sessions: Annotated[
+        Count | None,
+        option("--num-warmup-sessions", "Conversations of the warm-up, instead of requests.", group=_PHASES),
+    ] = None
+    warmup_duration_s: Annotated[
+        Positive | None, option("--warmup-duration", "Warm up for this long, s.", group=_PHASES)
+    ] = None
+    warmup_grace_s: Annotated[
+        NonNegative | None,
+        rare(
+            "--warmup-grace-period",
+            "After that, wait this long for answers under way; default: for all of them.",
+            group=_PHASES,
+        ),
+    ] = None
+    warmup_concurrency: Annotated[
+        Count | None,
+        rare("--warmup-concurrency", "Default: --concurrency.", group=_PHASES, most=100_000),
+    ] = None
+    warmup_prefill_concurrency: Annotated[
+        Count | None,
+        rare("--warmup-prefill-concurrency", "Default: --prefill-concurrency.", group=_PHASES, most=100_000),
+    ] = None
+    warmup_request_rate: Annotated[
+        Positive | None,
+        rare("--warmup-request-rate", "Default: --request-rate.", group=_PHASES, most=1_000_000),
+    ] = None
+    warmup_arrival_pattern: Annotated[
+        Literal["constant", "poisson", "gamma"] | None,
+        rare("--warmup-arrival-pattern", "Default: --arrival-pattern.", group=_PHASES),
+    ] = None
+    warmup_concurrency_ramp_s: Annotated[
+        Positive | None,
+        rare("--warmup-concurrency-ramp-duration", "Ramp of the warm-up; default: none.", group=_PHASES),
+    ] = None
+    warmup_prefill_concurrency_ramp_s: Annotated[
+        Positive | None,
+        rare(
+            "--warmup-prefill-concurrency-ramp-duration", "Ramp of the warm-up; default: none.", group=_PHASES
+        ),
+    ] = None
+    warmup_request_rate_ramp_s: Annotated[
+        Positive | None,
+        rare("--warmup-request-rate-ramp-duration", "Ramp of the warm-up; default: none.", group=_PHASES),
+    ] = None
+    warmup_handover: Annotated[
+        Literal["drained", "seamless"],
+        option(
+            "--warmup-handover",
+            "Measure once all answers of the warm-up have ended, or while the last ones still come.",
+            group=_PHASES,
+        ),
+    ] = "drained"
+    cooldown_duration_s: Annotated[
+        Positive | None,
+        option(
+            "--cooldown-duration",
+            "Keep the load up this much longer, s, left out of every number.",
+            group=_PHASES,
+        ),
+    ] = None
+    cooldown_request_count: Annotated[
+        CountOrZero,
+        rare("--cooldown-request-count", "The same by requests.", group=_PHASES),
+    ] = 0
+    phases: Annotated[
+        tuple[dict[str, Any], ...],
+        rare(
+            "",
+            "In a file: any number of [[load.phases]], each with name, kind (warmup, measured, cooldown), handover"
+            " (drained, seamless) and whatever keys of [load] differ in it.",
+            group=_PHASES,
+        ),
+    ] = ()
     workers: Annotated[
         Count | None,
         rare(
@@ -402,6 +805,7 @@ class Config(Section, frozen=True, kw_only=True):
     """A run, whole."""
 
     endpoint: Annotated[EndpointConfig, msgspec.Meta(title="Endpoint")] = EndpointConfig()
+    server: Annotated[ServerConfig, msgspec.Meta(title="Server")] = ServerConfig()
     input: Annotated[InputConfig, msgspec.Meta(title="Input")] = InputConfig()
     load: Annotated[LoadConfig, msgspec.Meta(title="Load")] = LoadConfig()
     slo: Annotated[SloConfig, msgspec.Meta(title="Objectives")] = SloConfig()

@@ -49,6 +49,36 @@ def _field(text: str) -> tuple[str, Any]:
     raise ValueError("must be NAME:VALUE or a JSON object, such as min_tokens:128.")
 
 
+def one_or_more(texts: Sequence[str]) -> Any:
+    """The one text, or all of several."""
+    return texts[0] if len(texts) == 1 else list(texts)
+
+
+def numbers(texts: Sequence[str]) -> list[Any]:
+    """Numbers separated by commas or spaces, such as `3,1`."""
+    found = [json_or_text(word) for word in " ".join(texts).replace(",", " ").split()]
+    if all(isinstance(number, int | float) and not isinstance(number, bool) for number in found):
+        return found
+    raise ValueError("must be numbers separated by commas, such as 3,1.")
+
+
+def points(texts: Sequence[str]) -> list[Any]:
+    """Points of a curve, `X:Y` separated by commas, or JSON: `0:1,60:20` or `[[0, 1], [60, 20]]`."""
+    text = " ".join(texts)
+    if text.lstrip().startswith("["):
+        value = json_or_text(text)
+        if isinstance(value, list):
+            return value
+        raise ValueError("looks like a JSON array but is not valid JSON; check brackets and commas.")
+    pairs = [word.partition(":") for word in text.replace(",", " ").split()]
+    found = [[json_or_text(x), json_or_text(y)] for x, _, y in pairs]
+    if all(isinstance(number, int | float) for point in found for number in point):
+        return found
+    raise ValueError(
+        "must be SECONDS:RATE separated by commas, such as 0:1,60:20, or JSON: [[0, 1], [60, 20]]."
+    )
+
+
 SHORT_NAMES = {
     "ttft": "time_to_first_token",
     "tpot": "time_per_output_token",

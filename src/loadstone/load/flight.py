@@ -11,12 +11,14 @@ class Flight:
 
     __slots__ = (
         "begun_ns", "connect_ns", "connected_ns", "due_ns", "ended_mark", "payload", "received",
-        "redirects", "retries", "row", "sending", "sent_ns", "serial", "status", "waited", "written_ns",
+        "redirects", "retries", "row", "sending", "sent_ns", "serial", "status", "target", "waited", "written_ns",
     )  # fmt: skip
 
-    def __init__(self, serial: int, row: Row, due_ns: int, payload: bytes) -> None:
+    def __init__(self, serial: int, row: Row, due_ns: int, payload: bytes, target: int = 0) -> None:
         self.serial = serial
         self.row = row
+        self.target = target
+        """Which server it goes to."""
         self.due_ns = due_ns
         self.payload = payload
         self.connect_ns = 0
@@ -52,5 +54,5 @@ class Flight:
         return END_FACTS.pack(
             self.row.request, self.due_ns, self.sent_ns, self.written_ns, self.connect_ns,
             self.connected_ns, self.begun_ns, end, self.status, self.retries, self.redirects,
-            self.row.phase, 0, self.row.body_bytes,
+            self.row.phase, self.target, self.row.body_bytes,
         )  # fmt: skip

@@ -23,6 +23,20 @@ class TlsJob(msgspec.Struct, frozen=True, kw_only=True):
     client_key: str | None = None
 
 
+class TargetJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One server: how it is reached, and the head of a request to it."""
+
+    head: bytes
+    family: int
+    address: tuple[Any, ...]
+    """Of the server, or of the proxy that leads to it."""
+    authority: str
+    """Host and port of the server, as in the Host header: a redirect elsewhere is not followed."""
+    tls: TlsJob | None = None
+    tunnel: bytes = b""
+    """What to say to a proxy before TLS (a whole CONNECT request); empty without one."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """All that a worker has to know, sent once."""
 
@@ -32,18 +46,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """The run folder."""
     board: str
     blocks: int
-    rows_fd: int
-    """Inherited, shared description of the plan's rows: the queue of the closed loop."""
-    head: bytes
+    targets: list[TargetJob]
+    """The servers, in the order of `endpoint.urls`; a row's `target` is a position here."""
     id_prefix: str
-    family: int
-    address: tuple[Any, ...]
-    """Of the server, or of the proxy that leads to it."""
-    authority: str
-    """Host and port of the server, as in the Host header: a redirect elsewhere is not followed."""
-    tls: TlsJob | None
-    tunnel: bytes
-    """What to say to a proxy before TLS (a whole CONNECT request); empty without one."""
+    session_headers: list[str] = []
+    """Names of the headers that carry the id of the conversation."""
+    session_end_header: str | None = None
+    """NAME:VALUE, sent with the last turn of every conversation."""
     reuse: Literal["pooled", "never", "sticky-user-sessions"]
     endpoint: str
     streaming: bool
@@ -56,19 +65,28 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
 
 
 class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
-    """Run one phase. Times are CLOCK_MONOTONIC ns."""
+    """Run one phase. Moments are CLOCK_MONOTONIC ns."""
 
     number: int
+    rows_fd: int
+    """Inherited, shared description of the phase's rows: the queue of all workers where there are slots."""
     first_row: int
-    rows: int | None
-    """How many rows the phase has; None: as many as the time allows."""
-    start_ns: int
-    stop_ns: int | None
-    """Send nothing that is due from then on; with slots, nothing at all."""
-    cut_ns: int | None
-    """Cancel what is still under way then."""
-    slots: int | None
-    """This worker's share of the slots; None: send every row when it is due."""
+    rows: int | None = None
+    """How many rows the phase has; None: up to the mark of its end, or as many as the time allows."""
+    start_ns: int | None = None
+    """None: as soon as this worker has nothing more to send of the phase before."""
+    duration_ns: int | None = None
+    """From its start on; then nothing is sent that is due later, and with slots nothing at all (see `drain_queue`)."""
+    grace_ns: int | None = None
+    """So long after that, what is still under way is cancelled; None: never."""
+    slots: tuple[tuple[int, int], ...] | None = None
+    """This worker's share of the slots, from which moment (ns from the start) on; None: send every row when it is due."""
+    prefill: tuple[tuple[int, int], ...] | None = None
+    """The same of the requests that may be before their first token."""
+    drain_queue: bool = False
+    """What was due before the end of the duration is sent however late."""
+    cancel_after_ns: int = 0
+    """For rows that are to be cancelled: how long after the request was written."""
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
@@ -92,10 +110,21 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     kernel_stamps: bool
 
 
+class PhaseSent(msgspec.Struct, frozen=True, kw_only=True, tag="sent"):
+    """This worker has nothing more to send of a phase; its last answers may still be under way."""
+
+    number: int
+    start_ns: int
+    """When the phase began here."""
+    end_ns: int
+
+
 class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """A phase has ended in this worker: every flight has."""
 
     number: int
+    start_ns: int
+    """When it began here."""
     flights: int
     reads: int
     cpu_ns: int
@@ -116,4 +145,4 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True, tag="trouble"):
 
 
 Order = Job | PhaseOrder | StopOrder | Quit
-Word = Ready | PhaseDone | Trouble
+Word = Ready | PhaseSent | PhaseDone | Trouble

@@ -14,30 +14,59 @@ import msgspec
 from loadstone.clock import SECOND_NS
 from loadstone.config import LoadConfig
 from loadstone.plan import arrivals, seeds
+from loadstone.plan.rate import Segment
 from loadstone.plan.store import WHEN_A_SLOT_FREES
 
-PhaseName = Literal["warmup", "measured"]
-Pattern = Literal["closed", "constant", "poisson", "gamma"]
+Kind = Literal["warmup", "measured", "cooldown"]
+Pattern = Literal["closed", "constant", "poisson", "gamma", "burst", "fixed", "users", "by-index"]
+Steps = tuple[tuple[int, int], ...]
+"""A step function: from the moment (ns from the start of the phase) on, so many. The first moment is 0."""
 
 DEFAULT_GRACE_S = 30.0
+ROWS_KEPT_FREE = 10_000_000
+"""Numbers for the rows of a phase whose length nobody knows beforehand, when another one follows."""
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """One stretch of load.
 
-    `requests` and `duration_ns` bound it (None: unbounded; not both None). `slots` caps the requests in
-    flight; without it every arrival is sent when it is due. `grace_ns` is how long answers
-    under way are awaited after the duration (None: until they end by themselves or time out).
+    `requests`, `sessions` and `duration_ns` bound it (None: unbounded; where all are, its data does). `slots` caps the
+    requests in flight (of conversations of several turns: the conversations), at most so many at any time, and
+    `slot_steps` says how many when; without it every arrival is sent when it is due. `prefill` and `prefill_steps` are
+    the same for requests before their first token. `grace_ns` is how long answers under way are awaited after the
+    duration (None: until they end by themselves or time out).
     """
 
-    name: PhaseName
+    name: str
+    kind: Kind
+    seamless: bool = False
+    """It begins when the phase before has nothing more to send, while its last answers still come."""
     pattern: Pattern
-    rate: float | None
-    smoothness: float | None
-    slots: int | None
-    requests: int | None
-    duration_ns: int | None
-    grace_ns: int | None
+    rate: float | None = None
+    """Requests per second that it comes to; None where there is no such number."""
+    curve: tuple[Segment, ...] = ()
+    """The rate over time; empty in a closed loop, for a burst and for given times."""
+    smoothness: float | None = None
+    conditioned: bool = False
+    users: int | None = None
+    slots: int | None = None
+    slot_steps: Steps = ()
+    prefill: int | None = None
+    prefill_steps: Steps = ()
+    drain_queue: bool = False
+    first_row: int = 0
+    """Number of its first row in the plan."""
+    requests: int | None = None
+    sessions: int | None = None
+    duration_ns: int | None = None
+    grace_ns: int | None = None
+    cancelled_share: float = 0.0
+    cancel_after_ns: int = 0
+
+    @property
+    def timed(self) -> bool:
+        """Whether requests have due times of their own: not in a closed loop."""
+        return self.pattern != "closed"
 
 
 def phases(load: LoadConfig) -> list[Phase]:
@@ -52,6 +81,7 @@ def phases(load: LoadConfig) -> list[Phase]:
         count = max(50, 2 * (slots or 1))
     measured = Phase(
         name="measured",
+        kind="measured",
         pattern=pattern(load),
         rate=load.request_rate,
         smoothness=load.arrival_smoothness or 1.0,
@@ -63,7 +93,12 @@ def phases(load: LoadConfig) -> list[Phase]:
     if not load.warmup_request_count:
         return [measured]
     warmup = msgspec.structs.replace(
-        measured, name="warmup", requests=load.warmup_request_count, duration_ns=None, grace_ns=None
+        measured,
+        name="warmup",
+        kind="warmup",
+        requests=load.warmup_request_count,
+        duration_ns=None,
+        grace_ns=None,
     )
     return [warmup, measured]
 

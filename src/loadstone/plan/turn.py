@@ -17,7 +17,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     Exactly one of `text`, `token_ids` and `raw` is set. `isl_tokens` is the length of the content
     in tokens of the client's tokenizer (None: not known), `max_tokens` the output length to ask
-    for (None: the server's own limit).
+    for (None: the server's own limit). `at_ns` is when it was sent where it was recorded, from whatever origin
+    (None: nobody says); `think_ns` how long after the answer before it follows.
     """
 
     text: str | None = None
@@ -25,6 +26,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     raw: Mapping[str, Any] | None = None
     max_tokens: int | None = None
     isl_tokens: int | None = None
+    at_ns: int | None = None
+    think_ns: int = 0
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):

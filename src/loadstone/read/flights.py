@@ -138,7 +138,7 @@ def _lost(rows: Rows) -> tuple[Facts, str] | None:
         retries=len(resent),
         redirects=int(np.count_nonzero(rows["code"] == REDIRECTED)),
         phase=UNKNOWN_PHASE,
-        spare=0,
+        target=0,
         body_bytes=0,
     )
     return facts, LOST

@@ -42,6 +42,7 @@ TIMEOUT_FIRST_TOKEN = "timeout-first-token"
 TIMEOUT_IDLE = "timeout-idle"
 TIMEOUT_TOTAL = "timeout-total"
 CANCELLED = "cancelled"
+CANCELLED_AS_PLANNED = "cancelled-as-planned"
 CUT = "cut"
 CLIENT_FAULT = "client-fault"
 NOT_SENT = "not-sent"
@@ -74,12 +75,13 @@ OUTCOMES = {
     TIMEOUT_IDLE: "the answer had begun, then nothing came within the limit",
     TIMEOUT_TOTAL: "the answer was not complete within the limit",
     CANCELLED: "cancelled by us before its time: interrupted, or the run was given up",
+    CANCELLED_AS_PLANNED: "cancelled by us as asked (--request-cancellation-rate)",
     CUT: "still under way when the run's grace period ended",
     CLIENT_FAULT: "the client's own fault; says nothing of the server",
     NOT_SENT: "planned and due, but never sent",
 }
 SUCCESSES = frozenset({OK, OK_LENGTH, OK_TOOL_CALLS})
-CENSORED = frozenset({CANCELLED, CUT})
+CENSORED = frozenset({CANCELLED, CANCELLED_AS_PLANNED, CUT})
 """Still under way when we ended them: neither success nor failure of the server."""
 FAILURES = frozenset(OUTCOMES) - SUCCESSES - CENSORED - {CLIENT_FAULT, NOT_SENT}
 """Failures of the server. The client's own faults and what was never sent say nothing of it."""
@@ -101,6 +103,7 @@ _ENDED_BY_US = {
     WireEnd.TIMEOUT_TOTAL: TIMEOUT_TOTAL,
     WireEnd.TOO_LARGE: TOO_LARGE,
     WireEnd.CANCELLED: CANCELLED,
+    WireEnd.CANCELLED_AS_PLANNED: CANCELLED_AS_PLANNED,
     WireEnd.CUT: CUT,
 }
 _WAITED = frozenset(_ENDED_BY_US) - {WireEnd.TOO_LARGE}

@@ -11,10 +11,12 @@ import polars as pl
 REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "request": pl.Int64,  # row of the plan
     "request_id": pl.String,  # X-Request-ID as sent; null when it never was
-    "phase": pl.String,  # "warmup" or "measured"
+    "phase": pl.String,  # name of its phase; run.json says which of them were measured
     "worker": pl.Int16,
     "conversation": pl.Int64,
     "turn": pl.Int32,
+    "target": pl.Int16,  # which of endpoint.url it went to; null: never sent, and to go to any
+    "model": pl.Int16,  # which of endpoint.model it asked
     "outcome": pl.String,  # one of read.outcome.OUTCOMES
     "fault": pl.String,  # one sentence; null when the outcome is a success; of one never sent the reason
     "http_status": pl.Int32,
