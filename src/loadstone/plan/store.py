@@ -19,9 +19,9 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-ROW = Struct("<qqQIiiIHHHHHHH10x")
+ROW = Struct("<qqQIiiIHHHHHHHH8x")
 """request, due_ns, body_at, body_bytes, isl_tokens, osl_tokens, conversation, turn, phase, final, target, model,
-follows, cancelled, padding.
+follows, cancelled, opens, padding.
 
 64 bytes divide every page, and a file grows by pages: a reader never sees half a row."""
 
@@ -61,6 +61,9 @@ class Row(NamedTuple):
     """1: due so long after the end of the turn before (think time)."""
     cancelled: int = 0
     """1: we cancel it, the delay of its phase after it was sent."""
+    opens: int = 1
+    """1: the first row of its conversation in the plan, by which a worker takes the conversation; its turn may be a later
+    one where a user was at it before the start."""
 
     @property
     def is_end(self) -> bool:
@@ -83,6 +86,7 @@ class Draft(NamedTuple):
     model: int = 0
     follows: int = 0
     cancelled: int = 0
+    opens: int = 1
 
 
 def rows_file(first_row: int) -> str:
@@ -115,7 +119,7 @@ class Writer:
                 ROW.pack(
                     self._first[phase] + self.rows[phase], draft.due_ns, self.body_bytes, len(draft.body),
                     draft.isl_tokens, draft.osl_tokens, draft.conversation, draft.turn, phase, draft.final,
-                    draft.target, draft.model, draft.follows, draft.cancelled,
+                    draft.target, draft.model, draft.follows, draft.cancelled, draft.opens,
                 )
             )  # fmt: skip
             bodies.append(draft.body)
