@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.board import BUCKETS, FIELDS, Field, Histogram, Live, bucket
+from loadstone.plan.schedule import Phase
 from loadstone.tui import simple
 from loadstone.tui.simple import Now, Progress, bar, clock, left_s, line, share_done, since
 
@@ -15,6 +16,15 @@ NOW = Now(
     phase="measured", done=120, planned=200, share=0.6, in_flight=8, queued=0, requests_per_s=9.93, tokens_per_s=1270.4,
     ttft_ms=(57.2, 62.8), failed=0, elapsed_s=12.1, left_s=8.07,
 )  # fmt: skip
+
+
+MEASURED = Phase(name="measured", kind="measured", pattern="closed")
+WARMUP = Phase(name="warmup", kind="warmup", pattern="closed", requests=5)
+
+
+def bounded(requests: int) -> Phase:
+    """The measured phase of so many requests."""
+    return Phase(name="measured", kind="measured", pattern="closed", requests=requests)
 
 
 class Screen(io.StringIO):
@@ -97,9 +107,9 @@ def test_a_phase_does_not_count_what_came_before_it() -> None:
 
 def test_elsewhere_than_on_a_terminal_plain_lines_come_every_five_seconds_then_every_ten() -> None:
     stream = io.StringIO()
-    progress = Progress(stream, "simple", planned=1000)
+    progress = Progress(stream, "simple", [bounded(1000)])
     for quarter in range(4 * 91):
-        progress.update(live(sent=quarter * 2, ended=quarter), quarter / 4, "measured")
+        progress.update(live(sent=quarter * 2, ended=quarter), quarter / 4, bounded(1000), 0)
     progress.close()
     seconds = [round(int(done) / 4) for done in re.findall(r"measured  (\d+)/", stream.getvalue())]
     assert seconds == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90]
@@ -109,15 +119,15 @@ def test_elsewhere_than_on_a_terminal_plain_lines_come_every_five_seconds_then_e
 
 def test_a_terminal_that_wants_no_show_gets_plain_lines_too() -> None:
     stream = Screen()
-    Progress(stream, "plain").update(live(), 0.0, "measured")
+    Progress(stream, "plain", [MEASURED]).update(live(), 0.0, MEASURED, 0)
     assert stream.getvalue() == "measured  0 done  0 s  0.0 req/s  0 in flight  0 errors\n"
 
 
 def test_a_terminal_is_redrawn_in_place_and_left_clean() -> None:
     stream = Screen()
-    progress = Progress(stream, "simple", planned=4)
-    progress.update(live(sent=1), 0.0, "measured")
-    progress.update(live(sent=3, ended=2), 1.0, "measured")
+    progress = Progress(stream, "simple", [bounded(4)])
+    progress.update(live(sent=1), 0.0, bounded(4), 0)
+    progress.update(live(sent=3, ended=2), 1.0, bounded(4), 0)
     progress.say("wall clock\x1b[2J stepped")
     progress.close()
     first, second, said = stream.getvalue().split(simple.WRAP_ON)
@@ -129,19 +139,31 @@ def test_a_terminal_is_redrawn_in_place_and_left_clean() -> None:
 
 def test_a_new_phase_starts_from_nothing() -> None:
     stream = io.StringIO()
-    progress = Progress(stream, "plain", planned=10)
-    progress.update(live(sent=5, ended=5, tokens=50, ttft_us=50_000), 3.0, "warmup")
-    progress.update(live(sent=7, ended=5, tokens=50, ttft_us=50_000, queued=1), 0.0, "measured")
+    progress = Progress(stream, "plain", [WARMUP, bounded(10)])
+    progress.update(live(sent=5, ended=5, tokens=50, ttft_us=50_000), 3.0, WARMUP, 0)
+    progress.update(live(sent=7, ended=5, tokens=50, ttft_us=50_000), 0.0, bounded(10), 1)
     warmup, measured = stream.getvalue().splitlines()
-    assert warmup == "warmup  0 done  3 s  0.0 req/s  0 in flight  0 errors"
+    assert warmup == "warmup  0/5  3 s  0.0 req/s  0 in flight  0 errors"
     assert measured == "measured  0/10  0 s  0.0 req/s  2 in flight  1 waiting  0 errors"
+
+
+def test_several_measured_phases_are_numbered_and_have_limits_of_their_own() -> None:
+    ramp = Phase(name="ramp", kind="measured", pattern="poisson", rate=5.0, duration_ns=20_000_000_000)
+    hold = Phase(name="hold\x1b[2J", kind="measured", pattern="poisson", rate=9.0, requests=40)
+    stream = io.StringIO()
+    progress = Progress(stream, "plain", [WARMUP, ramp, hold])
+    progress.update(live(sent=1), 5.0, ramp, 0)
+    progress.update(live(sent=11, ended=1), 0.0, hold, 1200)
+    first, second = stream.getvalue().splitlines()
+    assert first == "ramp (2 of 3)  0 done  15 s left  0.0 req/s  1 in flight  0 errors"
+    assert second == ("hold\\x1b[2J (3 of 3)  0/40  0 s  0.0 req/s  10 in flight  1,200 waiting  0 errors")
 
 
 def test_rates_are_those_of_the_last_two_seconds() -> None:
     stream = io.StringIO()
-    progress = Progress(stream, "plain")
+    progress = Progress(stream, "plain", [MEASURED])
     for second, ended in enumerate([0, 100, 200, 203, 206, 210]):
-        progress.update(live(ended=ended, tokens=10 * ended), float(second), "measured")
+        progress.update(live(ended=ended, tokens=10 * ended), float(second), MEASURED, 0)
     assert (
         stream.getvalue().splitlines()[-1]
         == "measured  210 done  5 s  3.5 req/s  35 tok/s  0 in flight  0 errors"
@@ -150,16 +172,16 @@ def test_rates_are_those_of_the_last_two_seconds() -> None:
 
 def test_a_closed_terminal_does_not_end_the_run() -> None:
     stream = Screen()
-    progress = Progress(stream, "simple")
+    progress = Progress(stream, "simple", [MEASURED])
     stream.close()
-    progress.update(live(), 0.0, "measured")
+    progress.update(live(), 0.0, MEASURED, 0)
     progress.say("x")
     progress.close()
 
 
 def test_standard_output_is_never_touched(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(Screen(), "simple", planned=1)
-    progress.update(live(), 0.0, "measured")
+    progress = Progress(Screen(), "simple", [bounded(1)])
+    progress.update(live(), 0.0, bounded(1), 0)
     progress.say("x")
     progress.close()
     assert capsys.readouterr() == ("", "")
@@ -167,9 +189,9 @@ def test_standard_output_is_never_touched(capsys: pytest.CaptureFixture[str]) ->
 
 def test_none_shows_nothing_but_what_is_said():
     stream = io.StringIO()
-    progress = Progress(stream, "none")
+    progress = Progress(stream, "none", [MEASURED])
     progress.announce("where it goes")
-    progress.update(live(), 0.0, "measured")
+    progress.update(live(), 0.0, MEASURED, 0)
     progress.say("worker 0 died")
     progress.close()
     assert stream.getvalue() == "worker 0 died\n"

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TextIO
 
 from loadstone.board import Field, Histogram, Live
+from loadstone.clock import SECOND_NS
+from loadstone.plan.schedule import Phase
 from loadstone.terminal import fit, paint, printable, wants_color
 
 RATE_SPAN_S = 2.0
@@ -57,7 +59,7 @@ class Now(NamedTuple):
 
 
 def since(live: Live, start: Live) -> Live:
-    """What was counted after `start`: a phase's own numbers. Levels (`QUEUED`, `BEAT_NS`) are of no use in it."""
+    """What was counted after `start`: a phase's own numbers. Levels are of no use in it."""
     fields = [now - then for now, then in zip(live.fields, start.fields, strict=True)]
     histograms = [
         [now - then for now, then in zip(*pair, strict=True)]
@@ -137,32 +139,31 @@ class Progress:
     """Shows how a run goes. `mode` `simple` redraws one line if `stream` is a terminal, else it prints lines, as
     `plain` always does; `none` shows only what is said.
 
-    `planned` requests and `duration_s` are the limits of the measured phase, None where there is none.
-    The coordinator calls `update` four times a second and `close` at the end.
+    `phases` are those of the run; a phase is shown with its own limits. The coordinator calls `update` four times a
+    second and `close` at the end.
     """
 
     def __init__(
         self,
         stream: TextIO,
         mode: Literal["simple", "plain", "none"],
-        planned: int | None = None,
-        duration_s: float | None = None,
+        phases: Sequence[Phase],
     ) -> None:
         self._stream = stream
         self._quiet = mode == "none"
         self._redraws = mode == "simple" and stream.isatty() and os.environ.get("TERM") != "dumb"
         self._color = self._redraws and wants_color(stream, os.environ)
-        self._limits = planned, duration_s
-        self._phase = ""
+        self._places = _places(phases)
+        self._phase: Phase | None = None
         self._start: Live | None = None
         self._samples: deque[Sample] = deque()
         self._next_line_s = 0.0
 
-    def update(self, live: Live, elapsed_s: float, phase: str) -> None:
-        """Shows the board's present sum, `elapsed_s` seconds into the phase `phase`."""
+    def update(self, live: Live, elapsed_s: float, phase: Phase, waiting: int) -> None:
+        """Shows the board's present sum, `elapsed_s` seconds into `phase`, while `waiting` requests are due and not sent."""
         if phase != self._phase or self._start is None:
             self._begin(live, phase)
-        now = self._now(live, since(live, self._start or live), elapsed_s)
+        now = self._now(live, since(live, self._start or live), elapsed_s, phase, waiting)
         if self._redraws:
             self._draw(
                 WRAP_OFF + CLEAR + line(now, self._width() - 1, bars=True, color=self._color) + WRAP_ON
@@ -185,22 +186,22 @@ class Progress:
         if self._redraws:
             self._draw(CLEAR)
 
-    def _begin(self, live: Live, phase: str) -> None:
+    def _begin(self, live: Live, phase: Phase) -> None:
         self._phase, self._start, self._next_line_s = phase, live, 0.0
         self._samples.clear()
 
-    def _now(self, live: Live, own: Live, elapsed_s: float) -> Now:
+    def _now(self, live: Live, own: Live, elapsed_s: float, phase: Phase, waiting: int) -> Now:
         done, tokens = own.fields[Field.ENDED], own.fields[Field.TOKENS]
-        planned, duration_s = self._limits if self._phase == "measured" else (None, None)
-        share = share_done(done, elapsed_s, planned, duration_s)
+        duration_s = None if phase.duration_ns is None else phase.duration_ns / SECOND_NS
+        share = share_done(done, elapsed_s, phase.requests, duration_s)
         requests_per_s, tokens_per_s = self._rates(Sample(elapsed_s, done, tokens))
         return Now(
-            phase=self._phase,
+            phase=printable(phase.name) + self._places.get(phase.name, ""),
             done=done,
-            planned=planned,
+            planned=phase.requests,
             share=share,
             in_flight=max(live.fields[Field.SENT] - live.fields[Field.ENDED], 0),
-            queued=live.fields[Field.QUEUED],
+            queued=waiting,
             requests_per_s=requests_per_s,
             tokens_per_s=tokens_per_s,
             ttft_ms=_ttft_ms(own),
@@ -234,6 +235,13 @@ class Progress:
                 self._stream.flush()
         except (OSError, ValueError):
             self._redraws = self._color = False
+
+
+def _places(phases: Sequence[Phase]) -> dict[str, str]:
+    """Which of how many each phase is, to stand behind its name; nothing where one alone is measured."""
+    if sum(phase.kind == "measured" for phase in phases) < 2:
+        return {}
+    return {phase.name: f" ({number} of {len(phases)})" for number, phase in enumerate(phases, 1)}
 
 
 def _takes(stream: TextIO) -> bool:
