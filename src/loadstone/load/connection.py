@@ -70,6 +70,7 @@ class Connection:
         "sock",
         "state",
         "strays",
+        "target",
         "tls",
         "under_way",
         "want",
@@ -78,6 +79,8 @@ class Connection:
     def __init__(self, sock: socket.socket, flight: Flight, tls: Tls | None) -> None:
         self.sock = sock
         self.fd = sock.fileno()
+        self.target = flight.target
+        """The server at the other end, of all flights that it will carry."""
         self.recvmsg: Receive = sock.recvmsg if tls is None else self._receive_decrypted
         self.tls = tls
         self.state = CONNECTING

@@ -1,5 +1,6 @@
 """A worker's connections: sending on them, keeping them alive, closing them.
 
+A connection leads to one target, and carries flights to it only; each target has its own idle connections.
 Making them is `opening`'s, reading the loop's own business. What happens to a flight is told through two calls:
 `started` when its first byte is about to go, `ended` when there is no way on. When it was written is noted on the
 flight itself.
@@ -11,6 +12,8 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from struct import Struct
+from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade
 
@@ -20,13 +23,16 @@ from loadstone.load.flight import Flight
 from loadstone.load.job import Job
 from loadstone.load.opening import Opening
 from loadstone.load.poller import READ, WRITE, Poller
-from loadstone.load.pool import pool
+from loadstone.load.pool import Pool, pool
 from loadstone.load.tls import Tls
+from loadstone.plan.store import Row
 from loadstone.recording import RESENT, START, WireEnd
 from loadstone.wire.redirect import FOLLOWED, moved
 
 Ended = Callable[[Flight, WireEnd, int, str], None]
 Started = Callable[[Connection, Flight, int], None]
+_RESET = Struct("ii").pack(1, 0)
+"""SO_LINGER: the port of a connection that is closed so is free at once."""
 
 
 class Links:
@@ -47,18 +53,19 @@ class Links:
         """Descriptors whose first output has not come."""
         self.connects = 0
         self._carriers: dict[Flight, Connection] = {}
-        self._idle = pool(job.reuse)
+        self._idle: list[Pool] = [pool(job.reuse) for _ in job.targets]
+        self._contexts = [sockets.tls_context(target.tls) if target.tls else None for target in job.targets]
+        self._shared = self._idle[0].shared
         self._job = job
         self._poller = poller
         self.opening = Opening(job, poller, stamps, self)
         self._begun, self._stream_ended = predicates
         self._started = started
         self._ended = ended
-        self._context = sockets.tls_context(job.tls) if job.tls else None
 
     def carry(self, flight: Flight) -> None:
-        """Puts a flight on its way, behind those that wait for a connection."""
-        if self.opening.postponed:
+        """Puts a flight on its way, behind those that wait for a connection it could take from them."""
+        if self._shared and self.opening.postponed:
             self.opening.postpone(flight)
             self.resume(time.monotonic_ns())
         elif not self._ride(flight):
@@ -66,16 +73,18 @@ class Links:
 
     def resume(self, now: int) -> None:
         """Goes on with the flights that wait: on connections that have become free, then on new ones."""
-        postponed = self.opening.postponed
-        while postponed and self._ride(next(iter(postponed))):
-            pass
+        for line in self.opening.lines():
+            while line and self._ride(next(iter(line))):
+                pass
         self.opening.resume(now)
 
     def _ride(self, flight: Flight) -> bool:
-        """Sends a flight on a kept-alive connection, if there is one that can take it."""
-        while (connection := self._idle.take(flight)) is not None:
+        """Sends a flight on a kept-alive connection to its target, if there is one that can take it."""
+        idle = self._idle[flight.target]
+        while (connection := idle.take(flight)) is not None:
             if connection.is_quiet():
-                self.opening.postponed.pop(flight, None)
+                if self.opening.postponed:
+                    self.opening.leave(flight)
                 connection.renew(flight)
                 self._carriers[flight] = connection
                 self._send(connection, flight)
@@ -85,7 +94,8 @@ class Links:
 
     def adopt(self, sock: socket.socket, flight: Flight) -> Connection:
         """See `opening.Owner`."""
-        tls = Tls(self._context, self._job.tls.server_name) if self._context and self._job.tls else None
+        target, context = self._job.targets[flight.target], self._contexts[flight.target]
+        tls = Tls(context, target.tls.server_name) if context and target.tls else None
         if self._job.streaming:
             connection: Connection = Streaming(sock, flight, tls, self._begun, self._stream_ended)
         else:
@@ -106,6 +116,21 @@ class Links:
         if connection is not None:
             self.drop(connection)
         self._ended(flight, end, time.monotonic_ns(), message)
+
+    def make_room(self, address: tuple[Any, ...] | None) -> bool:
+        """See `opening.Owner`. It is the connection that has been idle for longest."""
+        idle = [
+            connection
+            for kept, target in zip(self._idle, self._job.targets, strict=True)
+            if address in (None, target.address) and (connection := kept.oldest()) is not None
+        ]
+        if not idle:
+            return False
+        connection = min(idle, key=lambda connection: connection.read_ns)
+        if address is not None:
+            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.drop(connection)
+        return True
 
     def proceed(self, connection: Connection, mask: int) -> bool:
         """Goes on with making a connection, or with sending; True when there may be an answer to read."""
@@ -163,24 +188,25 @@ class Links:
 
     def _whole(self, connection: Connection, flight: Flight, now: int, usable: bool) -> None:
         """An answer has come to its end; a redirect to the same server makes it go on."""
-        target = self._moved_to(connection, flight) if flight.status in FOLLOWED else None
-        if usable and self._idle.keep(connection, flight):
+        detour = self._moved_to(connection, flight) if flight.status in FOLLOWED else None
+        if usable and self._idle[flight.target].keep(connection, flight):
             self.waiting_fds.discard(connection.fd)
             connection.flight = None
             del self._carriers[flight]
         else:
             self.drop(connection)
-        if target is None:
+        if detour is None:
             self._ended(flight, WireEnd.COMPLETE, now, "")
         else:
-            flight.redirect(target)
+            flight.redirect(detour)
             self.carry(flight)
 
     def _moved_to(self, connection: Connection, flight: Flight) -> bytes | None:
         """The request as it goes to where a redirect points; None when it is not to be followed."""
         if flight.redirects or not flight.payload:
             return None
-        return moved(flight.payload, connection.head(), self._job.authority, tls=self._job.tls is not None)
+        target = self._job.targets[flight.target]
+        return moved(flight.payload, connection.head(), target.authority, tls=target.tls is not None)
 
     def unframed(self, connection: Connection, flight: Flight, now: int, error: Exception) -> None:
         """The framer refused what came, or our own look at it failed.
@@ -253,10 +279,16 @@ class Links:
                 found.append((flight, WireEnd.TIMEOUT_IDLE))
         return found
 
+    def forget(self, row: Row) -> None:
+        """No further turn of this row's conversation is sent: closes the connection that is kept for it, if one is."""
+        for idle in self._idle:
+            if (connection := idle.kept_for(row)) is not None:
+                self.drop(connection)
+
     def drop(self, connection: Connection) -> None:
         """Closes a connection and forgets it; its flight is the caller's to end."""
         if connection.flight is None:
-            self._idle.remove(connection)
+            self._idle[connection.target].remove(connection)
         else:
             del self._carriers[connection.flight]
         self._shut(connection)

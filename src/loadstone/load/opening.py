@@ -1,7 +1,8 @@
 """Connections in the making: TCP, a proxy's tunnel, TLS; and the flights that wait for one.
 
-Only so many are made at a time. A flight that the client has no descriptor or no port for waits until there is one,
-first in line: that is a late request, which the report shows, and no failed one.
+Only so many are made at a time, to all targets together. A flight that the client has no descriptor or no port for
+gets that of an idle connection; if there is none, it waits until there is one, first in line: that is a late request,
+which the report shows, and no failed one.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import os
 import socket
 import ssl
 import time
-from collections import OrderedDict
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from loadstone.load import sockets
 from loadstone.load.connection import (
@@ -24,9 +25,10 @@ from loadstone.load.connection import (
     Connection,
 )
 from loadstone.load.flight import Flight
-from loadstone.load.job import Job
+from loadstone.load.job import Job, TargetJob
 from loadstone.load.limits import Limit
 from loadstone.load.poller import READ, WRITE, Poller
+from loadstone.load.postponed import Line, Postponed
 from loadstone.recording import WireEnd
 from loadstone.wire import proxy
 
@@ -36,6 +38,8 @@ RETRY_NS = 5_000_000
 """What the client had none of is asked for again after so long."""
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 """The client has run out of something that it will have again when another connection closes."""
+_PORTS = {errno.EADDRNOTAVAIL}
+"""Of these, what it has for each address of a server."""
 _BLANK = b"\r\n\r\n"
 
 
@@ -51,12 +55,16 @@ class Owner(Protocol):
     def refused(self, connection: Connection | None, flight: Flight, end: WireEnd, message: str) -> None:
         """There will be no connection."""
 
+    def make_room(self, address: tuple[Any, ...] | None) -> bool:
+        """Closes an idle connection (when a port is lacking: one to this address); False: there is none."""
+
 
 class Opening:
     """The connections of a worker that are being made. `postponed` is for the loop."""
 
     def __init__(self, job: Job, poller: Poller, stamps: bool, owner: Owner) -> None:
-        self.postponed: OrderedDict[Flight, None] = OrderedDict()
+        self._waiting = Postponed(len(job.targets))
+        self.postponed: Line = self._waiting.line
         """Flights that wait for a connection to be opened, in the order in which they will be."""
         self.waits = self.waited_ns = 0
         """Connects for which the client had no descriptor or no port at first, and for how long any waited."""
@@ -64,7 +72,7 @@ class Opening:
         """When what the client has none of is asked for again; 0: nothing is lacking."""
         self._scarce_since_ns = 0
         self._making: Limit[Connection] = Limit(job.connect_timeout_ns)
-        self._job = job
+        self._targets = job.targets
         self._poller = poller
         self._stamps = stamps
         self._owner = owner
@@ -80,7 +88,7 @@ class Opening:
 
     def postpone(self, flight: Flight) -> None:
         """Lets a flight wait behind the others."""
-        self.postponed[flight] = None
+        self._waiting.join(flight)
         if self.retry_ns:
             self._note_wait(flight)
 
@@ -94,11 +102,24 @@ class Opening:
             return
         self._suffice(now)
         while self.postponed and not self.retry_ns and len(self._making) < MOST_CONNECTING:
-            self._open(self.postponed.popitem(last=False)[0])
+            flight = next(iter(self.postponed))
+            self.leave(flight)
+            self._open(flight)
+
+    def lines(self) -> Sequence[Line]:
+        """The lines whose first flights are next to get a connection that has become free: one for each target.
+
+        Where the client lacks something there is one for all, or else a busy target would keep what it has for ever.
+        """
+        return [self.postponed] if self.retry_ns else self._waiting.lines
+
+    def leave(self, flight: Flight) -> None:
+        """A flight waits no longer."""
+        self._waiting.leave(flight)
 
     def withdraw(self, flight: Flight, now: int) -> None:
         """A flight is ended that may have been waiting."""
-        self.postponed.pop(flight, None)
+        self.leave(flight)
         if not self.postponed:
             self._suffice(now)
 
@@ -120,8 +141,7 @@ class Opening:
     def _lack(self, flight: Flight) -> None:
         """There is no descriptor or no port: the flight is the next one to get one."""
         self._note_wait(flight)
-        self.postponed[flight] = None
-        self.postponed.move_to_end(flight, last=False)
+        self._waiting.join(flight, first=True)
         self._scarce_since_ns = flight.connect_ns
         self.retry_ns = flight.connect_ns + RETRY_NS
         flight.connect_ns = 0
@@ -131,7 +151,7 @@ class Opening:
     def _open(self, flight: Flight) -> None:
         flight.connect_ns = time.monotonic_ns()
         try:
-            sock = sockets.start_connect(self._job.family, self._job.address, self._stamps)
+            sock = self._socket(self._targets[flight.target])
         except OSError as error:
             if error.errno in _SCARCE:
                 self._lack(flight)
@@ -141,6 +161,16 @@ class Opening:
         connection = self._owner.adopt(sock, flight)
         self._making.start(connection, flight.connect_ns)
         self._poller.register(connection.fd, WRITE)
+
+    def _socket(self, target: TargetJob) -> socket.socket:
+        """A socket on its way to a target, if need be in the room of an idle connection. Raises `OSError`."""
+        try:
+            return sockets.start_connect(target.family, target.address, self._stamps)
+        except OSError as error:
+            near = target.address if error.errno in _PORTS else None
+            if error.errno not in _SCARCE or not self._owner.make_room(near):
+                raise
+        return sockets.start_connect(target.family, target.address, self._stamps)
 
     def proceed(self, connection: Connection, flight: Flight, mask: int) -> None:
         """Goes on with what a connection in the making waits for."""
@@ -170,18 +200,18 @@ class Opening:
             self._owner.refused(connection, flight, _refusal(code), words)
         elif not mask & WRITE:
             pass  # a stale event of a descriptor that was closed and given out again in this very round
-        elif self._job.tunnel:
-            self._ask_for_tunnel(connection, flight)
+        elif tunnel := self._targets[flight.target].tunnel:
+            self._ask_for_tunnel(connection, flight, tunnel)
         else:
             self._reached(connection, flight)
 
     # ---- a proxy ------------------------------------------------------------------------------------
 
-    def _ask_for_tunnel(self, connection: Connection, flight: Flight) -> None:
+    def _ask_for_tunnel(self, connection: Connection, flight: Flight, tunnel: bytes) -> None:
         connection.state = TUNNEL
         self._poller.modify(connection.fd, READ)
         try:
-            connection.sock.send(self._job.tunnel)  # the first bytes on a fresh connection: there is room
+            connection.sock.send(tunnel)  # the first bytes on a fresh connection: there is room
         except OSError as error:
             self._owner.refused(connection, flight, WireEnd.CONNECT, f"the proxy: {error}")
 
