@@ -138,10 +138,13 @@ def test_known_headers_of_conversations_may_be_asked_for(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("", "endpoint.session_headers: one is no header's name; write a name such as X-Session-ID."),
+        (
+            "",
+            "endpoint.session_headers: what is given is no header's name; write a name such as X-Session-ID.",
+        ),
         (
             "X: hunter2",
-            "endpoint.session_headers: one is no header's name; write a name such as X-Session-ID.",
+            "endpoint.session_headers: what is given is no header's name; write a name such as X-Session-ID.",
         ),
         ("X-Request-Id", "endpoint.session_headers: X-Request-Id is set by loadstone itself."),
         (

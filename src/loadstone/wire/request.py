@@ -91,7 +91,7 @@ def parse_header(header: str, key: str = "endpoint.headers") -> tuple[str, str]:
 
 def header_name(name: str, key: str = "endpoint.session_headers") -> str:
     """A bare name for a header of a conversation. Raises `UsageError`, without showing what is no name."""
-    name = _name(name, key, "one", f"write a name such as {SESSION_HEADERS[0]}")
+    name = _name(name, key, "what is given", f"write a name such as {SESSION_HEADERS[0]}")
     if name.lower() in REPLACEABLE:
         raise UsageError(f"{key}: {name} has another meaning; choose one such as {SESSION_HEADERS[0]}.")
     return name
