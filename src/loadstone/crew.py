@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -18,11 +19,11 @@ from loadstone.config import ENGINE, Config, EndpointConfig, secrets
 from loadstone.errors import LoadstoneError, TargetError
 from loadstone.folder import ClockLog, DeathLog
 from loadstone.load.fleet import Fleet
-from loadstone.load.job import Job
-from loadstone.plan.store import BODIES, ROWS
+from loadstone.load.job import Job, TargetJob
+from loadstone.plan.store import BODIES
 from loadstone.preflight import Reached
 from loadstone.read import job as decoding
-from loadstone.sim.options import from_url
+from loadstone.sim.options import SimOptions, from_url
 from loadstone.wire import request
 
 logger = logging.getLogger("loadstone")
@@ -44,10 +45,10 @@ PORTABLE = "LOADSTONE_PORTABLE"
 class Crew:
     """Workers, decoders and whatever else a run needs, in one context that ends them all.
 
-    Workers and decoders begin to import while main still plans.
+    Workers and decoders begin to import while main still plans. `first_rows` has the number of every phase's first row.
     """
 
-    def __init__(self, home: Path, workers: int) -> None:
+    def __init__(self, home: Path, workers: int, first_rows: Sequence[int]) -> None:
         self._home = home
         log = home / folder.LOG
         for name in (folder.PLAN, folder.RECORDING, folder.PARTS):
@@ -56,7 +57,7 @@ class Crew:
         decoders = -(-workers // WORKERS_A_DECODER)
         self._board_path = home / folder.RECORDING / folder.BOARD
         self.board = Board(self._board_path, workers + decoders, create=True)
-        self.fleet = Fleet(workers, home / folder.PLAN / ROWS, log, self.board)
+        self.fleet = Fleet(workers, home / folder.PLAN, first_rows, log, self.board)
         self._decoders = [self._decoder() for _ in range(decoders)]
         self._decoder_jobs: list[decoding.Job] = []
         self._others: list[Child] = []
@@ -86,16 +87,19 @@ class Crew:
         elif not any(recording.iterdir()):
             recording.rmdir()
 
-    def engine(self, endpoint: EndpointConfig) -> str | None:
-        """Starts the built-in engine, with the model asked for, when the address means it; its own address.
+    def engines(self, endpoint: EndpointConfig) -> list[str]:
+        """An address for every server, in their order; where one means the built-in engine, it is started.
 
-        Waits for it for `ENGINE_S` at most. Raises `TargetError`, `UsageError`.
+        Waits for each for `ENGINE_S` at most. Raises `TargetError`, `UsageError`.
         """
-        if not endpoint.url.startswith(ENGINE):
-            return None
-        options = from_url(endpoint.url)
-        options = msgspec.structs.replace(options, model=endpoint.model or options.model)
-        child = self._start("loadstone.sim.server", options)
+        wanted = {url: from_url(url) for url in endpoint.urls if url.startswith(ENGINE)}
+        return [self._engine(wanted[url], endpoint.model) if url in wanted else url for url in endpoint.urls]
+
+    def _engine(self, options: SimOptions, model: str | None) -> str:
+        """Starts a built-in engine with the model asked for; its own address."""
+        child = self._start(
+            "loadstone.sim.server", msgspec.structs.replace(options, model=model or options.model)
+        )
         line = child.hear_line(ENGINE_S)
         if line is None:
             raise TargetError(f"the built-in engine did not start; see {self._home / folder.LOG}.")
@@ -113,14 +117,20 @@ class Crew:
         child.tell(order)
         return child
 
-    def brief(self, config: Config, reached: Reached, id_prefix: str, path: str) -> None:
-        """Tells decoders and workers their jobs, and waits until every worker is ready."""
+    def brief(self, config: Config, reached: Sequence[Reached], id_prefix: str, paths: Sequence[str]) -> None:
+        """Tells decoders and workers their jobs, and waits until every worker is ready.
+
+        `paths` has the path of the requests to each of the servers.
+        """
         self._decoder_jobs = [
             self._decoder_job(config, id_prefix, index) for index in range(len(self._decoders))
         ]
         for decoder, job in zip(self._decoders, self._decoder_jobs, strict=True):
             decoder.tell(job)
-        self.fleet.brief(self._job(config, reached, id_prefix, path))
+        targets = [
+            _target(config.endpoint, server, path) for server, path in zip(reached, paths, strict=True)
+        ]
+        self.fleet.brief(self._job(config, targets, id_prefix))
 
     def _decoder(self) -> Child:
         quiet = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
@@ -144,31 +154,18 @@ class Crew:
             block=self.fleet.workers + index,
         )
 
-    def _job(self, config: Config, reached: Reached, id_prefix: str, path: str) -> Job:
-        endpoint, target = config.endpoint, reached.target
-        head = request.head(
-            target,
-            path,
-            streaming=endpoint.streaming,
-            api_key=endpoint.api_key,
-            headers=endpoint.headers,
-            proxy=reached.proxy,
-            closes=endpoint.connection_reuse == "never",
-        )
+    def _job(self, config: Config, targets: list[TargetJob], id_prefix: str) -> Job:
+        endpoint = config.endpoint
         return Job(
             worker=0,
             workers=self.fleet.workers,
             folder=str(self._home),
             board=str(self._board_path),
             blocks=self.board.blocks,
-            rows_fd=self.fleet.rows_fd,
-            head=head,
+            targets=targets,
             id_prefix=id_prefix,
-            family=reached.family,
-            address=reached.address,
-            authority=target.authority,
-            tls=reached.tls,
-            tunnel=reached.tunnel,
+            session_headers=list(endpoint.session_headers),
+            session_end_header=endpoint.session_end_header,
             reuse=endpoint.connection_reuse,
             endpoint=endpoint.type,
             streaming=endpoint.streaming,
@@ -259,3 +256,24 @@ class Crew:
     def _decoded(self, index: int) -> int:
         with self.board.block(self.fleet.workers + index) as block:
             return int(block[Field.DECODED])
+
+
+def _target(endpoint: EndpointConfig, reached: Reached, path: str) -> TargetJob:
+    """What workers have to know of one server."""
+    head = request.head(
+        reached.target,
+        path,
+        streaming=endpoint.streaming,
+        api_key=endpoint.api_key,
+        headers=endpoint.headers,
+        proxy=reached.proxy,
+        closes=endpoint.connection_reuse == "never",
+    )
+    return TargetJob(
+        head=head,
+        family=reached.family,
+        address=reached.address,
+        authority=reached.target.authority,
+        tls=reached.tls,
+        tunnel=reached.tunnel,
+    )
