@@ -93,16 +93,29 @@ def frame():
 
 @pytest.fixture
 def run_log():
-    """A `run.json` of one measured phase that lasted from 0 to `end_ms`."""
+    """A `run.json` of one measured phase that lasted from 0 to `end_ms`.
+
+    `load` are further keys of [load].
+    """
     import msgspec
 
     from loadstone.config import Config, EndpointConfig, LoadConfig, SloConfig
     from loadstone.folder import ClockLog, DatasetLog, PhaseLog, RunLog, WorkerLog
 
-    def make(streaming=True, rate=None, cap=None, goodput=None, planned=1, end_ms=1000.0, cpu=0.1, **changes):
+    def make(
+        streaming=True,
+        rate=None,
+        cap=None,
+        goodput=None,
+        planned=1,
+        end_ms=1000.0,
+        cpu=0.1,
+        load=None,
+        **changes,
+    ):
         config = Config(
             endpoint=EndpointConfig(streaming=streaming),
-            load=LoadConfig(request_rate=rate, concurrency=cap),
+            load=LoadConfig(request_rate=rate, concurrency=cap, **(load or {})),
             slo=SloConfig(goodput=goodput or {}),
         )
         log = RunLog(
@@ -116,6 +129,7 @@ def run_log():
             phases=[
                 PhaseLog(
                     name="measured",
+                    kind="measured",
                     first_row=0,
                     planned=planned,
                     start_ns=ns(0),

@@ -116,23 +116,27 @@ NEEDS: dict[str, Need] = {
     ),
     "rate": Need(
         lambda tables: tables.has_rate,
-        "it needs a request rate; in a closed loop a request is due when a slot frees.",
+        "it needs due times (a request rate or a schedule); in a closed loop a request is due when a slot frees.",
         "in a closed loop",
     ),
     "cap": Need(
         lambda tables: tables.has_cap,
-        "requests wait for a slot only where a rate is capped by a concurrency.",
-        "without both a rate and a concurrency",
+        "requests wait for a slot only where a rate or a schedule goes together with a limit (--concurrency,"
+        " --prefill-concurrency).",
+        "without both due times and a limit",
     ),
     "no cap": Need(
         lambda tables: not tables.has_cap,
         "with a cap the wait for a slot cannot be told from lag; queue_wait has both.",
-        "where a rate is capped by a concurrency",
+        "where due times go together with a limit",
     ),
     "objectives": Need(
         lambda tables: bool(tables.goodput),
         "no objective was set (--goodput METRIC:VALUE).",
         "without --goodput",
+    ),
+    "plan": Need(
+        lambda tables: len(tables.requests) > 0, "no request was planned.", "when no request was planned"
     ),
     "attempt": Need(
         lambda tables: bool(tables.attempted.any()), "no request was sent.", "when no request was sent"

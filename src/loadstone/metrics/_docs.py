@@ -13,7 +13,8 @@ _INTRO = """\
 
 This page is made from the docstrings of the metrics.
 
-Every metric is over the measured phase; warm-up is left out. The five instants are `due` (planned moment; in
+Every metric is over the measured phases; warm-up and cooldown are left out, and so is the time between two measured
+phases, in which none of them was going on. The five instants are `due` (planned moment; in
 a closed loop the moment the slot freed), `sent` (just before the first byte goes to the kernel), `first` and
 `last` (arrival of the first and the last output token) and `done` (end of the response). A distribution has
 count, mean, min, max, std (of the population) and the percentiles p1 p5 p10 p25 p50 p75 p90 p95 p99 p99.9

@@ -1,13 +1,14 @@
-"""What metrics look at: the measured requests as columns, their token streams part by part, and the run's log.
+"""What metrics look at: the requests of the measured phases as columns, their token streams part by part, the run's log.
 
 The scalar columns of all requests are in memory; the list columns, which grow with every token, are read again
-from the file, some ten thousand tokens at a time, by whoever needs them. Knows no metric.
+from the file, some ten thousand tokens at a time, by whoever needs them. Whoever wants the numbers of a phase, a server
+or a model takes the tables of it (`of_phases`, `only`) and asks the same metrics. Knows no metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import msgspec
@@ -18,7 +19,10 @@ from numpy.typing import NDArray
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
 from loadstone.metrics import _streams
+from loadstone.plan import schedule
+from loadstone.plan.schedule import Phase
 from loadstone.read.outcome import (
+    CANCELLED_AS_PLANNED,
     CENSORED,
     CLIENT_FAULT,
     FAILURES,
@@ -32,12 +36,12 @@ from loadstone.read.outcome import (
 )
 from loadstone.read.schema import REQUESTS
 
-MEASURED = "measured"
+Ints = NDArray[np.int64]
 
 SCALARS = tuple(
     name
     for name, kind in REQUESTS.items()
-    if not isinstance(kind, pl.List) and name not in ("request_id", "phase", "fault")
+    if not isinstance(kind, pl.List) and name not in ("request_id", "fault")
 )
 """The columns held in memory."""
 
@@ -54,7 +58,7 @@ _PART_TOKENS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The measured phase of one run.
+    """The measured phases of one run, or a part of them.
 
     `requests` has one row a request, in the columns `SCALARS` of `read.schema.REQUESTS`; arrays that have one
     entry a request are in its order. Build it with `Tables.read`.
@@ -62,21 +66,37 @@ class Tables:
 
     requests: pl.DataFrame
     run: RunLog
-    _part: Callable[[int, int, list[str]], pl.DataFrame]
-    """The measured rows among the table's rows i to j, and of them the given columns."""
-    _rows: int
-    """Rows of the table, warm-up included."""
+    phases: tuple[PhaseLog, ...]
+    """The phases that are looked at, in the order of the run; none when it never came to one of them."""
+    _table: pl.LazyFrame
+    _at: Ints
+    """Where in the table every request stands."""
 
     @classmethod
-    def read(cls, table: pl.LazyFrame, run: RunLog) -> Tables:
-        """The tables of a run from its `requests.parquet` (or any frame in those columns)."""
-        measured = pl.col("phase") == MEASURED
+    def read(cls, table: pl.LazyFrame, run: RunLog, phases: Collection[str] | None = None) -> Tables:
+        """The tables of a run from its `requests.parquet` (or any frame in those columns).
 
-        def part(start: int, stop: int, columns: list[str]) -> pl.DataFrame:
-            return table.slice(start, stop - start).filter(measured).select(columns).collect()
+        Of its measured phases, or of those with the names `phases`.
+        """
+        logs = tuple(
+            log for log in run.phases if (log.kind == "measured" if phases is None else log.name in phases)
+        )
+        names = [log.name for log in logs]
+        rows = table.select(*SCALARS).with_row_index("at").filter(pl.col("phase").is_in(names))
+        # A byte a request where a name would take sixteen.
+        requests = rows.with_columns(pl.col("phase").cast(pl.Enum(names))).collect()
+        at = requests["at"].cast(pl.Int64).to_numpy()
+        return cls(requests.drop("at"), run, logs, table, at)
 
-        requests = table.filter(measured).select(SCALARS).collect()
-        return cls(requests, run, part, table.select(pl.len()).collect().item())
+    def only(self, chosen: NDArray[np.bool_]) -> Tables:
+        """The same with those requests alone for which `chosen`, one entry a request, is true."""
+        return replace(self, requests=self.requests.filter(pl.Series(chosen)), _at=self._at[chosen])
+
+    def of_phases(self, *names: str) -> Tables:
+        """The same with those phases alone."""
+        kept = tuple(log for log in self.phases if log.name in names)
+        chosen = self.requests["phase"].cast(pl.String).is_in(list(names)).to_numpy()
+        return replace(self.only(chosen), phases=kept)
 
     @cached_property
     def config(self) -> Config:
@@ -88,25 +108,40 @@ class Tables:
         """Whether answers were asked for as streams."""
         return self.config.endpoint.streaming
 
+    @cached_property
+    def loads(self) -> tuple[Phase, ...]:
+        """The load that each of the phases was to have; of a run that came to none of them, of its measured ones."""
+        asked = schedule.phases(self.config.load)
+        names = {log.name for log in self.phases}
+        told = tuple(phase for phase in asked if phase.name in names)
+        return told or tuple(phase for phase in asked if phase.kind == "measured")
+
     @property
     def has_rate(self) -> bool:
-        """Whether requests had due times of their own (open loop, capped or not)."""
-        return self.config.load.request_rate is not None
+        """Whether requests had due times of their own (open loop, capped or not), in every phase."""
+        return all(load.timed for load in self.loads)
 
     @property
     def has_cap(self) -> bool:
-        """Whether a rate went together with a limit of concurrency."""
-        return self.has_rate and self.config.load.concurrency is not None
+        """Whether requests with due times of their own had to wait for a slot, or for one of the prefill, in any phase."""
+        return any(capped(load) for load in self.loads)
 
     @property
     def goodput(self) -> dict[str, float]:
         """The objectives that one request has to meet, by metric, in display units."""
         return self.config.slo.goodput
 
-    @cached_property
-    def phase(self) -> PhaseLog | None:
-        """The log of the measured phase; None when the run never came to it."""
-        return next((phase for phase in self.run.phases if phase.name == MEASURED), None)
+    @property
+    def start_ns(self) -> int | None:
+        """When the first of the phases began; None when the run came to none."""
+        return min((log.start_ns for log in self.phases), default=None)
+
+    def of_phase(self, moment: str) -> pl.Series:
+        """For every request a moment of its own phase: `start_ns`, `stop_ns` or `end_ns` of the log."""
+        told = {log.name: getattr(log, moment) for log in self.phases}
+        return (
+            self.requests["phase"].cast(pl.String).replace_strict(told, default=None, return_dtype=pl.Int64)
+        )
 
     @cached_property
     def succeeded(self) -> NDArray[np.bool_]:
@@ -127,6 +162,17 @@ class Tables:
     def censored(self) -> NDArray[np.bool_]:
         """For every request, whether it was still under way when we ended it."""
         return self.requests["outcome"].is_in(list(CENSORED)).to_numpy()
+
+    @cached_property
+    def cancelled(self) -> NDArray[np.bool_]:
+        """For every request, whether we ended it because the plan said so; they are censored as well."""
+        return (self.requests["outcome"] == CANCELLED_AS_PLANNED).to_numpy()
+
+    @cached_property
+    def never_due(self) -> NDArray[np.bool_]:
+        """For every request, whether it was never sent and had no due time: the turn before it had not ended."""
+        never: NDArray[np.bool_] = ~self.attempted & self.requests["due_ns"].is_null().to_numpy()
+        return never
 
     @cached_property
     def cut_off(self) -> NDArray[np.bool_]:
@@ -158,8 +204,24 @@ class Tables:
         return ~self.requests["streamed"].fill_null(True).to_numpy() & self.streaming
 
     @cached_property
+    def stretches(self) -> tuple[Tables, ...]:
+        """The tables of every stretch of time: phases of which the next began before the one before had ended are one.
+
+        Between two stretches nothing of these phases was going on, so no rate and no level counts that time.
+        """
+        groups: list[list[PhaseLog]] = []
+        for log in sorted(self.phases, key=lambda log: log.start_ns):
+            if groups and log.start_ns < max(before.end_ns for before in groups[-1]):
+                groups[-1].append(log)
+            else:
+                groups.append([log])
+        if len(groups) < 2:
+            return (self,)
+        return tuple(self.of_phases(*(log.name for log in group)) for group in groups)
+
+    @cached_property
     def window_ns(self) -> tuple[int, int] | None:
-        """From the first send to the last event of the measured phase; None when nothing was sent.
+        """From the first send to the last event of the phases; None when nothing was sent.
 
         The moment at which the client ended a request, at a limit or with the run, is none of the server's events and
         does not count; what had come of the answer by then does.
@@ -173,10 +235,11 @@ class Tables:
     def _ended(self) -> pl.Expr:
         return pl.when(~pl.col("outcome").is_in(list(ENDED_BY_CLIENT))).then(pl.col("done_ns"))
 
-    @property
+    @cached_property
     def window_s(self) -> float:
-        """The window's length in seconds; 0 when nothing was sent."""
-        return (self.window_ns[1] - self.window_ns[0]) / 1e9 if self.window_ns else 0.0
+        """The length of the windows of all stretches in seconds; 0 when nothing was sent."""
+        windows = [stretch.window_ns for stretch in self.stretches]
+        return sum((window[1] - window[0]) / 1e9 for window in windows if window)
 
     def ms(self, start: str, end: str) -> NDArray[np.float64]:
         """For every request the milliseconds between two of its moments; NaN where either never came."""
@@ -198,13 +261,15 @@ class Tables:
     def cut_off_ms(self, start: str) -> NDArray[np.float64]:
         """For every request that was cut off, the milliseconds from `start` until then; NaN for all others.
 
-        Counted from the due time, also for those that were never sent because the load was stopped: until the stop.
+        Counted from the due time, also for those that were never sent because the load was stopped: until the stop of
+        their phase.
         """
         ended_ms = np.where(self.cut_off, self.ms(start, "done_ns"), np.nan)
-        if start != "due_ns" or self.phase is None:
+        if start != "due_ns":
             return ended_ms
-        waited_ns = self.phase.stop_ns - self.requests["due_ns"]
-        waited_ms = (waited_ns / 1e6).fill_null(float("nan")).to_numpy()
+        waited_ms = (
+            ((self.of_phase("stop_ns") - self.requests["due_ns"]) / 1e6).fill_null(float("nan")).to_numpy()
+        )
         return np.where(~self.attempted & (waited_ms >= 0), waited_ms, ended_ms)
 
     @cached_property
@@ -212,6 +277,24 @@ class Tables:
         """For every request the moment it stopped being in flight, whoever ended it; null where it never was."""
         end = pl.coalesce("done_ns", "last_ns", "sent_ns")
         return self.requests.select(pl.when(pl.col("sent_ns").is_not_null()).then(end)).to_series()
+
+    @cached_property
+    def ready_ns(self) -> pl.Series:
+        """For every request the moment from which on only a slot, and the client, stood between it and its sending.
+
+        That is when it was due; where the turn before it in its conversation ended later, that end. Null where it was
+        never due, and where the turn before never ended.
+        """
+        due = self.requests["due_ns"]
+        turns = self.requests.select(
+            "phase", "conversation", pl.col("turn").fill_null(0), left_ns=self.left_ns
+        )
+        if not (turns["turn"] > 0).any():
+            return due.alias("ready_ns")
+        before = pl.col("left_ns").shift(1).over("phase", "conversation", order_by="turn")
+        ended = turns.select(before.alias("left_ns"), first=pl.col("turn") == 0)
+        later = pl.when(pl.col("left_ns").is_not_null()).then(pl.max_horizontal(due, "left_ns"))
+        return ended.select(pl.when("first").then(due).otherwise(later).alias("ready_ns")).to_series()
 
     @cached_property
     def several_choices(self) -> NDArray[np.bool_]:
@@ -225,15 +308,35 @@ class Tables:
 
     def parts(self, *columns: str) -> Iterator[tuple[int, pl.DataFrame]]:
         """All requests in parts of bounded size: position of the part's first request, and its columns."""
-        position = 0
-        step = self._requests_of(_READ_TOKENS)
-        for start in range(0, self._rows, step):
-            read = self._part(start, start + step, list(columns))
-            for part in read.iter_slices(self._requests_of(_PART_TOKENS)):
-                yield position, part
-                position += len(part)
+        rows = self._requests_of(_READ_TOKENS)
+        for first, stop in _blocks(self._at, rows):
+            for part in self._read(self._at[first:stop], columns).iter_slices(
+                self._requests_of(_PART_TOKENS)
+            ):
+                yield first, part
+                first += len(part)
+
+    def _read(self, at: Ints, columns: tuple[str, ...]) -> pl.DataFrame:
+        """Rows of the table that stand near each other."""
+        start, stop = int(at[0]), int(at[-1]) + 1
+        read = self._table.slice(start, stop - start).select(columns).collect()
+        return read if len(at) == len(read) else read[at - start]
 
     def _requests_of(self, tokens: int) -> int:
         """How many requests bring that many tokens, on average; at least one."""
         mean = self.requests["output_tokens"].mean()
         return max(1, int(tokens / max(mean, 1.0))) if isinstance(mean, int | float) else 1000
+
+
+def capped(load: Phase) -> bool:
+    """Whether requests of a phase have due times of their own and may have to wait for a slot all the same."""
+    return load.timed and not (load.slots is None and load.prefill is None)
+
+
+def _blocks(at: Ints, rows: int) -> Iterator[tuple[int, int]]:
+    """Stretches of `at` within which at most so many rows of the table lie."""
+    first = 0
+    while first < len(at):
+        stop = int(np.searchsorted(at, at[first] + rows))
+        yield first, stop
+        first = stop

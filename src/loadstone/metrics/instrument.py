@@ -6,9 +6,11 @@ The certificate is made from these. They are over all requests, successful or no
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
 from loadstone.metrics._streams import lags
+from loadstone.stats import Floats
 
 ORDER = 60
 
@@ -17,8 +19,12 @@ _NO_STAMPS = "no kernel stamps: arrival is the moment of reading, so the lag can
 
 @metric("send_lag", unit="ms", better="lower", needs=("no cap", "attempt"))
 def send_lag(tables: Tables) -> Each:
-    """How late the client sent: sent - due; in a closed loop sent - the moment the slot freed."""
-    return Each(tables.ms("due_ns", "sent_ns"), "no request was sent.", failed_too=True)
+    """How late the client sent: sent - due; in a closed loop sent - the moment the slot freed.
+
+    Of a turn that was due before the turn before it had ended: sent - that end.
+    """
+    lag = (tables.requests["sent_ns"] - tables.ready_ns) / 1e6
+    return Each(lag.fill_null(float("nan")).to_numpy(), "no request was sent.", failed_too=True)
 
 
 @metric("client_lag", unit="ms", better="lower", needs=("streaming", "success"))
@@ -81,3 +87,15 @@ def connect_time(tables: Tables) -> Each:
     """
     none = "no connection was opened: all requests used kept-alive ones."
     return Each(tables.ms("connect_ns", "connected_ns"), none, failed_too=True)
+
+
+def late_ms(tables: Tables) -> Floats:
+    """How late every request was sent, less the part of it that was spent connecting; NaN where it was not sent.
+
+    From when it was due, or, where that was later, from the end of the turn before it.
+    """
+    waited = tables.requests.select("sent_ns", "connect_ns", "connected_ns", tables.ready_ns)
+    begun = pl.max_horizontal("ready_ns", "connect_ns")
+    connecting = (pl.col("connected_ns") - begun).clip(lower_bound=0).fill_null(0)
+    late = waited.select(pl.col("sent_ns") - pl.col("ready_ns") - connecting).to_series()
+    return (late / 1e6).fill_null(float("nan")).to_numpy()

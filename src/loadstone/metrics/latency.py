@@ -10,7 +10,7 @@ got a long answer is left out however early it began. So wherever a request's ti
 percentiles stand in the report a second time with these requests taken into account (`with_censored`, in the summary the
 row "with N cut off"): right-censored, by the product-limit estimator (Kaplan and Meier, 1958). A request cut off is a
 full observation when the metric's end had come by then, and else is only known to have taken longer (`censored`).
-Counted from `due`, so are requests that were due and never sent, until the load stopped. A percentile is read as the
+Counted from `due`, so are requests that were due and never sent, until their phase stopped. A percentile is read as the
 smallest time t with S(t) <= 1 - q; with nothing cut off that is the sample of rank ceil(q n), while the plain
 percentiles are interpolated between two samples. One that the curve does not come down to is null, and is at least the
 longest time seen. It is taken that a request cut off would have gone on like others that had lasted as long; where
@@ -21,6 +21,10 @@ its tokens came. It is left out of everything that looks at them, and kept where
 
 Of several answers to one request (choices) each is a stream of its own: gaps lie within one choice, the first token
 is the first of any, and the last token the last of any.
+
+Each time from `sent` stands here from `due` as well: what a user waits who comes at the planned moment, in the queue for
+a slot too. From `sent` alone a queue is not seen at all (the coordinated omission described by Gil Tene). A turn that
+follows another one is due when that one has ended, its think time later.
 """
 
 from __future__ import annotations
@@ -50,7 +54,17 @@ def time_to_first_token(tables: Tables) -> Each:
     delta) is no token. Connecting is not in it: `sent` is just before the first byte goes to the kernel. vLLM
     counts the first event that has choices, even an empty one, so its number can be lower.
     """
-    return _first(tables, "first_ns", _none(tables))
+    return _first(tables, "sent_ns", "first_ns", _none(tables))
+
+
+@metric("time_to_first_token_from_due", unit="ms", better="lower", needs=("streaming", "rate", "success"))
+def time_to_first_token_from_due(tables: Tables) -> Each:
+    """From the moment a request was due to the arrival of its first output token of any channel.
+
+    first - due: time_to_first_token and what came before it, waiting for a slot and the client's own lag included. In a
+    closed loop a request is due when its slot frees and this would be time_to_first_token.
+    """
+    return _first(tables, "due_ns", "first_ns", _none(tables))
 
 
 @metric("time_to_first_output_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -60,13 +74,18 @@ def time_to_first_output_token(tables: Tables) -> Each:
     first_answer - sent; the same as time_to_first_token where nothing was reasoned.
     Answers that never left reasoning have no value and are counted in the note. Name and meaning as in AIPerf.
     """
-    found = _first(tables, "first_answer_ns", _none(tables))
-    begun = np.isfinite(_first(tables, "first_ns", "").values)
-    reasoned = begun & np.isnan(found.values) & tables.succeeded
-    if not reasoned.any():
-        return found
-    note = f"{int(reasoned.sum())} answers were reasoning only and are left out."
-    return found._replace(none="every answer was reasoning only.", note=note)
+    return _first_of_answer(tables, "sent_ns")
+
+
+@metric(
+    "time_to_first_output_token_from_due", unit="ms", better="lower", needs=("streaming", "rate", "success")
+)
+def time_to_first_output_token_from_due(tables: Tables) -> Each:
+    """From the moment a request was due to its first token that is not reasoning: first_answer - due.
+
+    Otherwise as time_to_first_output_token and time_to_first_token_from_due.
+    """
+    return _first_of_answer(tables, "due_ns")
 
 
 @metric("time_to_second_token", unit="ms", better="lower", needs=("streaming", "success"))
@@ -147,8 +166,8 @@ def request_latency_from_due(tables: Tables) -> Each:
     """From the moment a request was due to the last token of its answer (without streaming: its end).
 
     last - due, or done - due. What a user feels who comes at the planned moment, waiting for a slot and the
-    client's own lag included: it does not hide a queue (the coordinated omission described by Gil Tene). In a
-    closed loop a request is due when its slot frees and this would be request_latency.
+    client's own lag included: it does not hide a queue. In a closed loop a request is due when its slot frees and this
+    would be request_latency.
     """
     return Each(tables.until_complete_ms("due_ns"), _NO_TOKEN, cut_off=tables.cut_off_ms("due_ns"))
 
@@ -157,7 +176,8 @@ def request_latency_from_due(tables: Tables) -> Each:
 def queue_wait(tables: Tables) -> Each:
     """How long a request that was due waited at the client for a free slot: sent - due, over all that were sent.
 
-    Only where a rate is capped by a concurrency. AIPerf's credit_to_start_latency has no counterpart here.
+    Only where due times go together with a limit: of concurrency, or of requests before their first token. AIPerf's
+    credit_to_start_latency has no counterpart here.
     """
     waits = tables.ms("due_ns", "sent_ns")
     cut_off = np.where(np.isnan(waits), tables.cut_off_ms("due_ns"), np.nan)
@@ -171,17 +191,28 @@ def mean_gap_ms(tables: Tables) -> Floats:
     return _ratio(shape.span_ns / 1e6, later_tokens)
 
 
-def _first(tables: Tables, first: str, none: str) -> Each:
-    """From `sent` to the instant `first` of every request.
+def _first_of_answer(tables: Tables, start: str) -> Each:
+    """From the moment `start` to the first token that is not reasoning."""
+    found = _first(tables, start, "first_answer_ns", _none(tables))
+    begun = np.isfinite(_first(tables, start, "first_ns", "").values)
+    reasoned = begun & np.isnan(found.values) & tables.succeeded
+    if not reasoned.any():
+        return found
+    note = f"{int(reasoned.sum())} answers were reasoning only and are left out."
+    return found._replace(none="every answer was reasoning only.", note=note)
+
+
+def _first(tables: Tables, start: str, first: str, none: str) -> Each:
+    """From the moment `start` to the instant `first` of every request.
 
     Of an answer in one read it cannot be told, but that it is no later than the read. What we ended before that
     instant is cut off.
     """
-    came_ms = tables.ms("sent_ns", first)
+    came_ms = tables.ms(start, first)
     return Each(
         np.where(tables.coalesced, np.nan, came_ms),
         none,
-        cut_off=np.where(np.isnan(came_ms), tables.cut_off_ms("sent_ns"), np.nan),
+        cut_off=np.where(np.isnan(came_ms), tables.cut_off_ms(start), np.nan),
         at_most=came_ms,
     )
 

@@ -1,6 +1,6 @@
 """Throughput: what the server got done.
 
-Rates are over the window, from the first send to the last event of the measured phase, ramp and drain
+Rates are over the window, from the first send to the last event of the measured phases, ramp and drain
 included. Only the tokens of successes count; those of failed requests stand beside them. What was done while the
 load lasted, whatever became of the requests, is output_token_throughput_under_load.
 """
@@ -42,20 +42,22 @@ def output_token_throughput_under_load(tables: Tables) -> Result:
     over its events; one that came whole brought them at its end. Where nothing came because that time is shorter than
     any request took to bring output (all were sent at once), nothing can be said.
     """
-    sent = tables.requests["sent_ns"]
-    first, last = sent.min(), sent.max()
-    if not isinstance(first, int) or not isinstance(last, int) or last <= first:
+    sent = [(stretch, span) for stretch in tables.stretches if (span := _sending_ns(stretch))]
+    if not sent:
         return Missing("requests were not sent over a stretch of time.")
-    arrived = np.where(tables.brought, _share_arrived(tables, last), 0.0)
-    if not arrived.any() and last - first < _quickest_ns(tables):
+    lasted_ns = sum(last - first for _, (first, last) in sent)
+    arrived = np.concatenate(
+        [np.where(stretch.brought, _share_arrived(stretch, last), 0.0) for stretch, (_, last) in sent]
+    )
+    if not arrived.any() and lasted_ns < _quickest_ns(tables):
         return Missing(
-            f"all requests were sent within {brief((last - first) / 1e6)} ms, before output could come."
+            f"all requests were sent within {brief(lasted_ns / 1e6)} ms, before output could come."
         )
-    tokens = tables.number("output_tokens")
+    tokens = np.concatenate([stretch.number("output_tokens") for stretch, _ in sent])
     known, unknown = (arrived > 0) & np.isfinite(tokens), (arrived > 0) & np.isnan(tokens)
     if unknown.any() and not known.any():
         return Missing(_UNKNOWN)
-    return Number(float((tokens * arrived)[known].sum() * 1e9 / (last - first)), left_out(unknown))
+    return Number(float((tokens * arrived)[known].sum() * 1e9 / lasted_ns), left_out(unknown))
 
 
 @metric(
@@ -117,6 +119,13 @@ def _rate(tables: Tables, *columns: str) -> Number | Missing:
     if not known.any():
         return Missing(_UNKNOWN)
     return Number(float(totals[known].sum() / tables.window_s), left_out(unknown))
+
+
+def _sending_ns(tables: Tables) -> tuple[int, int] | None:
+    """The first and the last send; None when there is no time between them."""
+    sent = tables.requests["sent_ns"]
+    first, last = sent.min(), sent.max()
+    return (first, last) if isinstance(first, int) and isinstance(last, int) and last > first else None
 
 
 def _quickest_ns(tables: Tables) -> float:
