@@ -7,6 +7,7 @@ together, `pem` tries the TLS files, `secrets` and `spellings` let them out, `do
 from loadstone.config.check import check, check_goodput
 from loadstone.config.layers import KEY_VARIABLE, from_flags, load
 from loadstone.config.options import Option, leaves, options
+from loadstone.config.phases import PhaseLoad, phase_loads
 from loadstone.config.secrets import MASK, dump_toml, hide, hide_all, masked, masked_command, secrets
 from loadstone.config.tree import (
     ENGINE,
@@ -21,6 +22,7 @@ from loadstone.config.tree import (
     OutputConfig,
     Positive,
     Seed,
+    ServerConfig,
     SloConfig,
     option,
     rare,
@@ -40,8 +42,10 @@ __all__ = [
     "NonNegative",
     "Option",
     "OutputConfig",
+    "PhaseLoad",
     "Positive",
     "Seed",
+    "ServerConfig",
     "SloConfig",
     "check",
     "check_goodput",
@@ -55,6 +59,7 @@ __all__ = [
     "masked_command",
     "option",
     "options",
+    "phase_loads",
     "rare",
     "secrets",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from loadstone.config import values
 from loadstone.config.options import Option
+from loadstone.config.rules import as_typed
 from loadstone.config.secrets import MASK, masked_fields, named_like_secret
 from loadstone.errors import UsageError, did_you_mean
 
@@ -45,35 +47,68 @@ def read(option: Option, texts: Sequence[str]) -> Any:
         raise UsageError(f"{option.path} = {shown}: {error}") from None
 
 
+def written(option: Option, value: Any) -> Any:
+    """A value of a file: a list or a table may also be written as its flag has it, `goodput = "request_latency:200"`."""
+    return read(option, [value]) if option.read and isinstance(value, str) else value
+
+
 def converted(option: Option, value: Any) -> Any:
     """The value as its leaf's type has it. Raises `UsageError`."""
+    if option.kind == "list" or "inf" in option.choices:
+        value = _with_word(value)
     if option.kind == "whole" and isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
         found = msgspec.convert(value, option.type)
     except msgspec.ValidationError:
         raise _refused(option, value) from None
-    if (
-        found == ""
-        or (isinstance(found, str) and "\0" in found)
-        or not values.is_json(value)
-        or (option.parts and found not in option.choices)
-    ):
+    if _empty(found, option.default) or not values.is_json(value) or _unknown(option, found):
         raise _refused(option, value)
-    if _beyond(option, found):
-        raise UsageError(f"{option.path} = {_short(value)}: must be at most {option.most:,}.")
+    for name, number in _numbers(option, found):
+        if _beyond(option, number):
+            raise UsageError(f"{option.path}{name} = {_short(number)}: must be at most {option.most:,}.")
     return found
 
 
-def _beyond(option: Option, value: Any) -> bool:
+def _with_word(value: Any) -> Any:
+    """A value with the word for infinity, where TOML and YAML have a number that JSON has not."""
+    if isinstance(value, list):
+        return [_with_word(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_word(item) for name, item in value.items()}
+    return "inf" if isinstance(value, float) and value == math.inf else value
+
+
+def _empty(value: Any, default: Any) -> bool:
+    """Whether it is, or holds, a text that says nothing or ends early for others, or is no list where one must be."""
+    if isinstance(value, tuple):
+        return (not value and bool(default)) or any(_empty(item, None) for item in value)
+    return value == "" or (isinstance(value, str) and "\0" in value)
+
+
+def _unknown(option: Option, value: Any) -> bool:
+    return bool(option.parts) and value not in option.choices
+
+
+def _numbers(option: Option, value: Any) -> Iterator[tuple[str, float]]:
+    """Every number that a leaf's type knows of, and what names it within the leaf."""
+    if isinstance(value, tuple):
+        yield from (pair for item in value for pair in _numbers(option, item))
+    elif isinstance(value, dict) and option.holds_numbers:
+        yield from ((f".{name}", number) for name, number in value.items())
+    elif isinstance(value, int | float):
+        yield "", value
+
+
+def _beyond(option: Option, number: float) -> bool:
     """Whether a number is greater than its leaf allows; a type with a limit of its own has seen to that."""
     own = any(getattr(core, "le", None) is not None for core in option.cores)
-    return isinstance(value, int | float) and not own and value > option.most
+    return not own and number > option.most
 
 
 def _short(value: Any) -> str:
     """A value that may have thousands of digits."""
-    text = str(value)
+    text = as_typed(value) if isinstance(value, list | tuple) else str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from loadstone.config.check import check
-from loadstone.config.convert import converted, from_texts, read, spelt
+from loadstone.config.convert import converted, from_texts, spelt, written
 from loadstone.config.files import content, document
 from loadstone.config.options import Option, by_path, nearest
 from loadstone.config.secrets import MASK, secret_fields
@@ -97,8 +97,8 @@ def _key_in(file: str) -> str:
 
 def _refuse_masks(merged: Layer) -> None:
     """A file or command that loadstone wrote has `***` where secrets were; they must not be sent."""
-    paths = ("endpoint.api_key", "endpoint.headers", "endpoint.url", "endpoint.path", "endpoint.proxy")
-    texts = [(path, str(merged.get(path))) for path in paths]
+    leaves = (option.path for option in by_path().values() if option.secret)
+    texts = [(path, str(merged.get(path))) for path in leaves]
     texts += [("endpoint.extra_inputs", text) for text in secret_fields(merged.get("endpoint.extra_inputs"))]
     for path, text in texts:
         if MASK in text:
@@ -148,7 +148,9 @@ def _name(text: str) -> str:
 def _nested(key: str, text: str) -> dict[str, Any]:
     option = by_path().get(key)
     value = spelt(key, text)
-    if option and option.kind == "text" and not isinstance(value, str | None):
+    if option and option.takes_text and not isinstance(value, str | list | None):
+        value = text
+    if option and option.kind == "text" and isinstance(value, list):
         value = text
     for name in reversed(key.split(".")):
         value = {name: value}
@@ -161,17 +163,12 @@ def _flat(document: Mapping[Any, Any], where: str, prefix: str = "") -> Layer:
     for name, value in document.items():
         path = f"{prefix}{name}"
         if path in by_path():
-            layer[path] = _table(by_path()[path], value)
+            layer[path] = written(by_path()[path], value)
         elif isinstance(value, dict) and any(known.startswith(f"{path}.") for known in by_path()):
             layer.update(_flat(value, where, f"{path}."))
         else:
             raise UsageError(_unknown(path, where))
     return layer
-
-
-def _table(option: Option, value: Any) -> Any:
-    """A table may also be written as its flag has it: `goodput = "time_to_first_token:200"`."""
-    return read(option, [value]) if option.read and isinstance(value, str) else value
 
 
 def _unknown(path: str, where: str) -> str:

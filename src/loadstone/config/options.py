@@ -41,27 +41,40 @@ class Option(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What sort of value it takes."""
+        """What sort of value it takes: of several sorts the first of these, list, table, number, text, choice."""
         return "choice" if self.parts else _KINDS[type(self.cores[0])]
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words allowed; empty unless it is a choice. Parts of the registry are listed, not imported."""
-        return registry.names(self.parts) if self.parts else _literals(self.cores[0])
+        """The words allowed, `inf` beside numbers too. Parts of the registry are listed, not imported."""
+        if self.parts:
+            return registry.names(self.parts)
+        return tuple(word for core in self.cores for word in _literals(core))
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether any text is a value of it."""
+        return any(isinstance(core, inspect.StrType) for core in self.cores)
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether it is a table whose values are all numbers."""
+        [core, *_] = self.cores
+        return isinstance(core, inspect.DictType) and not isinstance(core.value_type, inspect.AnyType)
 
     @property
     def expects(self) -> str:
         """What a value must be, in words: `a number above 0`."""
         if self.kind == "choice":
             return f"one of {', '.join(self.choices)}"
-        return " or ".join(map(_in_words, self.cores))
+        return " or ".join(map(_in_words, sorted(self.cores, key=_plain_first)))
 
     @property
     def shown_default(self) -> str:
         """The default as one would type it; empty when there is none, or the help states it."""
         if self.kind == "switch" or self.default is None or self.default in ((), {}):
             return ""
-        return f"{self.default:g}" if self.kind == "number" else str(self.default)
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
 
 _KINDS: dict[type[inspect.Type], Kind] = {
@@ -78,15 +91,31 @@ _WORDS: dict[Kind, str] = {
     "whole": "a whole number",
     "number": "a number",
     "text": "a text, not empty",
-    "list": "a list of texts",
+    "list": "a list",
     "table": "a table",
 }
+_MANY: dict[type[inspect.Type], str] = {
+    inspect.FloatType: "numbers",
+    inspect.StrType: "texts",
+    inspect.DictType: "tables",
+}
+
+
+def _plain_first(core: inspect.Type) -> bool:
+    return isinstance(core, inspect.VarTupleType)
 
 
 def _in_words(core: inspect.Type) -> str:
     if isinstance(core, inspect.DictType) and not isinstance(core.value_type, inspect.AnyType):
         return f"a table whose values are each {_in_words(*_cores(core.value_type))}"
+    if isinstance(core, inspect.VarTupleType):
+        return f"a list of {_many(*_cores(core.item_type))}"
     return ", ".join(_literals(core)) or _WORDS[_KINDS[type(core)]] + _range(core)
+
+
+def _many(item: inspect.Type) -> str:
+    """Several of one type; a pair is a point of a rate over time."""
+    return "SECONDS:RATE points" if isinstance(item, inspect.TupleType) else _MANY[type(item)] + _range(item)
 
 
 def _literals(core: inspect.Type) -> tuple[str, ...]:

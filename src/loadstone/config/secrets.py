@@ -15,12 +15,14 @@ from urllib.parse import unquote
 import msgspec
 
 from loadstone.config.spellings import spellings
-from loadstone.config.tree import ENGINE, Config, EndpointConfig
+from loadstone.config.tree import ENGINE, Config, EndpointConfig, ServerConfig
 from loadstone.errors import UsageError
 from loadstone.wire import proxy
 from loadstone.wire.url import USERINFO
 
 MASK = "***"
+PATHS = ("reset_kv_cache_path", "profiler_start_path", "profiler_stop_path")
+"""Of the server, each with a query that may hold a secret."""
 LEAST = 6
 """Characters of a secret that is sought in what others say; shorter ones are found in words that mean something else,
 and keep nobody out."""
@@ -55,12 +57,17 @@ def masked(config: Config) -> dict[str, Any]:
     """The tree as plain values, every secret replaced by `***`. A key that a file holds is that file's name only."""
     tree: dict[str, Any] = msgspec.to_builtins(config)
     here, endpoint = config.endpoint, tree["endpoint"]
-    endpoint["url"] = masked_url(here.url)
+    shown = [masked_url(url) for url in here.urls]
+    endpoint["url"] = shown[0] if isinstance(here.url, str) else shown
     endpoint["path"] = masked_query(here.path) if here.path else here.path
     endpoint["proxy"] = masked_url(here.proxy) if here.proxy else None
     endpoint["api_key"] = MASK if here.api_key and not here.api_key_file else None
     endpoint["headers"] = [_masked_header(header) for header in here.headers]
     endpoint["extra_inputs"] = masked_fields(here.extra_inputs)
+    if here.session_end_header:
+        endpoint["session_end_header"] = _masked_header(here.session_end_header)
+    for name in PATHS:
+        tree["server"][name] = masked_query(tree["server"][name])
     return tree
 
 
@@ -72,6 +79,8 @@ def dump_toml(config: Config) -> str:
     extra = tree["endpoint"]["extra_inputs"]
     if _holds_null(extra):
         tree["endpoint"]["extra_inputs"] = msgspec.json.encode(extra).decode()
+    if _holds_null(tree["load"]["phases"]):
+        tree["load"]["phases"] = msgspec.json.encode(tree["load"]["phases"]).decode()
     set_keys = {
         section: {name: value for name, value in leaves.items() if value is not None}
         for section, leaves in tree.items()
@@ -81,17 +90,18 @@ def dump_toml(config: Config) -> str:
 
 def masked_command(arguments: Sequence[str], config: Config) -> str:
     """The command line to copy: quoted for a shell, every secret of `config` replaced by `***`."""
-    here, tree = config.endpoint, masked(config)["endpoint"]
-    shown = {
-        header: kept for header, kept in zip(here.headers, tree["headers"], strict=True) if header != kept
-    }
-    shown |= {
-        text: kept
-        for text, kept in ((getattr(here, name), tree[name]) for name in ("url", "path", "proxy"))
-        if text and text != kept
-    }
-    hidden = secrets(here)
+    shown = {text: kept for text, kept in _texts(config, masked(config)) if text and text != kept}
+    hidden = secrets(config.endpoint, config.server)
     return shlex.join(_hide_short(hide(_replaced(argument, shown), hidden), hidden) for argument in arguments)
+
+
+def _texts(config: Config, tree: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
+    """Every text of the configuration that may hold a secret, and what is shown of it."""
+    here, endpoint = config.endpoint, tree["endpoint"]
+    yield from zip(here.headers, endpoint["headers"], strict=True)
+    yield from ((url, masked_url(url)) for url in here.urls)
+    yield from ((getattr(here, name), endpoint[name]) for name in ("session_end_header", "path", "proxy"))
+    yield from ((getattr(config.server, name), tree["server"][name]) for name in PATHS)
 
 
 def _replaced(argument: str, shown: Mapping[str, str]) -> str:
@@ -105,9 +115,13 @@ def _in_json(text: str) -> str:
     return msgspec.json.encode(text).decode()[1:-1]
 
 
-def secrets(endpoint: EndpointConfig) -> list[str]:
-    """Every secret of a request, in every spelling; what holds another comes before it."""
-    found = {spelt for secret in _secrets(endpoint) if secret for spelt in spellings(secret)}
+def secrets(endpoint: EndpointConfig, server: ServerConfig | None = None) -> list[str]:
+    """Every secret of a request, of those to the `server` itself too, in every spelling; what holds another comes
+    before it.
+    """
+    paths = [getattr(server, name) for name in PATHS] if server else []
+    whole = [*_secrets(endpoint), *(part for path in paths for part in _of_query(path))]
+    found = {spelt for secret in whole if secret for spelt in spellings(secret)}
     return sorted(found, key=lambda secret: (-len(secret), secret))
 
 
@@ -182,13 +196,14 @@ def _masked_pair(pair: str) -> str:
 def _secrets(endpoint: EndpointConfig) -> Iterator[str]:
     """Every secret as it is sent, and the parts of it that are one by themselves."""
     yield endpoint.api_key or ""
-    for header in endpoint.headers:
+    for header in (*endpoint.headers, endpoint.session_end_header or ""):
         name, _, value = (part.strip() for part in header.partition(":"))
         yield from _of_header(name, value)
-    if endpoint.url.startswith(ENGINE):
-        yield from (key.strip() for _, key in _ENGINE_KEY.findall(endpoint.url))
-    else:
-        yield from _of_query(endpoint.url)
+    for url in endpoint.urls:
+        if url.startswith(ENGINE):
+            yield from (key.strip() for _, key in _ENGINE_KEY.findall(url))
+        else:
+            yield from _of_query(url)
     yield from _of_query(endpoint.path or "")
     yield from secret_fields(endpoint.extra_inputs)
     if endpoint.proxy:

@@ -162,6 +162,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
             "--session-end-header",
             "Send this header with the last request of every conversation.",
             form="NAME:VALUE",
+            secret=True,
         ),
     ] = None
     extra_inputs: Annotated[
@@ -737,9 +738,9 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         tuple[dict[str, Any], ...],
         rare(
             "",
-            "In a file: any number of [[load.phases]], each with name, kind (warmup, measured, cooldown), handover"
-            " (drained, seamless) and whatever keys of [load] differ in it.",
+            "In a file: [[load.phases]], each with a name, kind, handover, and the keys of [load] that differ in it.",
             group=_PHASES,
+            read=values.tables,
         ),
     ] = ()
     workers: Annotated[

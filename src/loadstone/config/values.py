@@ -79,6 +79,14 @@ def points(texts: Sequence[str]) -> list[Any]:
     )
 
 
+def tables(texts: Sequence[str]) -> list[Any]:
+    """A JSON list of tables."""
+    value = json_or_text(" ".join(texts))
+    if isinstance(value, list):
+        return value
+    raise ValueError('must be a list of tables, such as [{"name": "steady"}].')
+
+
 SHORT_NAMES = {
     "ttft": "time_to_first_token",
     "tpot": "time_per_output_token",
