@@ -93,13 +93,13 @@ class Crew:
         Waits for each for `ENGINE_S` at most. Raises `TargetError`, `UsageError`.
         """
         wanted = {url: from_url(url) for url in endpoint.urls if url.startswith(ENGINE)}
-        return [self._engine(wanted[url], endpoint.model) if url in wanted else url for url in endpoint.urls]
+        model = ",".join(endpoint.models)
+        return [self._engine(wanted[url], model) if url in wanted else url for url in endpoint.urls]
 
-    def _engine(self, options: SimOptions, model: str | None) -> str:
-        """Starts a built-in engine with the model asked for; its own address."""
-        child = self._start(
-            "loadstone.sim.server", msgspec.structs.replace(options, model=model or options.model)
-        )
+    def _engine(self, options: SimOptions, model: str) -> str:
+        """Starts a built-in engine with the model asked for, if there is one; its own address."""
+        options = msgspec.structs.replace(options, model=model or options.model)
+        child = self._start("loadstone.sim.server", options)
         line = child.hear_line(ENGINE_S)
         if line is None:
             raise TargetError(f"the built-in engine did not start; see {self._home / folder.LOG}.")
