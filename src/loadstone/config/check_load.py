@@ -1,7 +1,7 @@
 """Whether the settings of one stretch of load fit together: arrivals, ramps, limits, stops.
 
 Two kinds of rules. A setting `without_effect` does nothing beside the others; one that makes the load `impossible`
-asks for what there is not. Knows neither server nor prompts: `check` holds the load against those.
+asks for what there is not. Knows neither server nor prompts.
 """
 
 from __future__ import annotations
@@ -20,15 +20,6 @@ WAYS = (
     "index_ramp_strategy",
 )
 """Leaves that say when requests are sent; at most one of them may. Without any, a free slot does: a closed loop."""
-STOPPING = (
-    "time_to_first_token",
-    "inter_token_latency",
-    "request_latency",
-    "time_per_output_token",
-    "request_throughput",
-    "output_token_throughput",
-)
-"""Metrics that are known while the load runs, so that they can stop it."""
 _MOST_RATE = 1_000_000
 
 
@@ -206,7 +197,10 @@ def _series(load: LoadConfig) -> Iterator[Rule]:
 
     moments = [at_s for at_s, _ in load.request_rate_series]
     rates = [rate for _, rate in load.request_rate_series]
-    yield rule(any(b <= a for a, b in pairwise(moments)), "must have each point after the one before it.")
+    back = any(later < earlier for earlier, later in pairwise(moments))
+    yield rule(back, "goes back in time; put its points in order.")
+    thrice = any(first == third for first, third in zip(moments, moments[2:], strict=False))
+    yield rule(thrice, "has three points at one moment; a jump has two.")
     yield rule(not any(rates), "must have a rate above 0.")
     yield rule(max(rates, default=0) > _MOST_RATE, f"must have rates of at most {_MOST_RATE:,}.")
 
@@ -223,5 +217,3 @@ def _index_ramp(load: LoadConfig) -> Iterator[Rule]:
         load.request_count is None,
         "needs {request_count}, over which the rate changes.",
     )
-    exponential = load.index_ramp_strategy == "exponential" and start == 0
-    yield Rule("index_ramp_start", exponential, "must be above 0 for an exponential ramp.")

@@ -9,33 +9,38 @@ nothing in any phase.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
-from loadstone.config.check_load import bounded, impossible, ways, without_effect
+from loadstone.config.check_load import bounded, ways
 from loadstone.config.convert import converted, written
+from loadstone.config.fitting import NAMED, SHAPE, WHOLE_RUN, fitting, flags, given, without
 from loadstone.config.options import by_path
-from loadstone.config.rules import Rule, refused
+from loadstone.config.rules import refused
 from loadstone.config.tree import LoadConfig
 from loadstone.errors import UsageError, did_you_mean
 
 Kind = Literal["warmup", "measured", "cooldown"]
 MOST = 100
 """Phases of one run."""
+_TITLE = ("name", "kind", "handover")
 _KINDS = ("warmup", "measured", "cooldown")
 _HANDOVERS = ("drained", "seamless")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
-_DEFAULTS = LoadConfig()
-_WHOLE_RUN = ("phases", "workers", "failed_request_threshold")
-_NAMED = tuple(name for name in LoadConfig.__struct_fields__ if name.startswith(("warmup_", "cooldown_")))
-SHAPE = tuple(name for name in LoadConfig.__struct_fields__ if name not in (*_WHOLE_RUN, *_NAMED))
-"""Leaves of [load] that a phase may have of its own."""
 _BOUNDS = ("request_count", "sessions", "duration_s")
+_ENDS = (*_BOUNDS, "grace_s", "stop_when", "conditioned", "drain_queue")
+"""Leaves that say how much there is of a phase, or mean nothing without that."""
 _RAMPS = tuple(name for name in SHAPE if "_ramp_" in name)
 _SCHEDULE = tuple(name for name in SHAPE if name.startswith("fixed_schedule"))
 _CANCELLATION = ("cancellation_percent", "cancellation_delay_s")
+_OF_MEASURED: dict[Kind, tuple[str, ...]] = {
+    "warmup": (*_CANCELLATION, "conditioned", "stop_when"),
+    "measured": (),
+    "cooldown": ("conditioned", "stop_when"),
+}
+"""Leaves of [load] that are not for phases of a kind."""
 
 
 class PhaseLoad(NamedTuple):
@@ -62,40 +67,38 @@ def place(load: LoadConfig, at: int, name: str) -> str:
         return f"load.phases[{at}].{name}" if name in load.phases[at] else f"load.{name}"
     kind = phase_loads(load)[at].kind
     own = "" if kind == "measured" else f"{kind}_"
-    return f"load.{own}{name}" if _given(load, own + name) else f"load.{name}"
+    return f"load.{own}{name}" if own + name in NAMED and given(load, own + name) else f"load.{name}"
 
 
 def _named(load: LoadConfig) -> Iterator[PhaseLoad]:
     """Warm-up, measured, cooldown."""
-    shape = _without(load, *_WHOLE_RUN, *_NAMED)
+    shape = without(load, *WHOLE_RUN, *NAMED)
     warmup, cooldown = _own(load, "warmup_"), _own(load, "cooldown_")
     _check_warmup(load, warmup)
     if warmup:
         yield PhaseLoad("warmup", "warmup", False, _warmup(shape, warmup))
     own = {name: getattr(shape, name) for name in SHAPE}
     seamless = load.warmup_handover == "seamless"
-    yield PhaseLoad("measured", "measured", seamless, _fitting(shape, own, "load.", "measured", _flags("")))
+    yield PhaseLoad("measured", "measured", seamless, fitting(shape, own, "load.", "measured", flags("")))
     if cooldown:
         yield PhaseLoad("cooldown", "cooldown", True, _cooldown(shape, cooldown))
 
 
 def _own(load: LoadConfig, prefix: str) -> dict[str, Any]:
     """What is given of the keys that begin with `prefix`, without it, as keys of a phase."""
-    names = (name for name in _NAMED if name.startswith(prefix) and _given(load, name))
+    names = (name for name in NAMED if name.startswith(prefix) and given(load, name))
     found = {name.removeprefix(prefix): getattr(load, name) for name in names}
     found.pop("handover", None)
     return found
 
 
 def _check_warmup(load: LoadConfig, own: Mapping[str, Any]) -> None:
-    given = [name for name in _NAMED if name.startswith("warmup_") and _given(load, name)]
-    if given and not own.keys() & set(_BOUNDS):
+    idle = [name for name in NAMED if name.startswith("warmup_") and given(load, name)]
+    if idle and not own.keys() & set(_BOUNDS):
         why = "has no effect without a warm-up; set --warmup-request-count, --num-warmup-sessions or --warmup-duration."
-        raise refused(f"load.{given[0]}", why, getattr(load, given[0]))
+        raise refused(f"load.{idle[0]}", why, getattr(load, idle[0]))
     if "request_rate" in own and not ways(load):
-        why = (
-            "has no effect in a closed loop; set --request-rate, or list both phases in a file (load.phases)."
-        )
+        why = "has no effect in a closed loop; set --request-rate, or list the phases in a file."
         raise refused("load.warmup_request_rate", why, own["request_rate"])
 
 
@@ -104,17 +107,8 @@ def _warmup(shape: LoadConfig, own: Mapping[str, Any]) -> LoadConfig:
 
     A schedule that is given, by the data or by the number of a request, is replaced by a closed loop.
     """
-    apart = (
-        *_BOUNDS,
-        "grace_s",
-        *_RAMPS,
-        *_SCHEDULE,
-        *_CANCELLATION,
-        "conditioned",
-        "stop_when",
-        "drain_queue",
-    )
-    return _fitting(_without(shape, *apart), own, "load.warmup_", "warmup", _flags("warmup_"))
+    base = without(shape, *_ENDS, *_RAMPS, *_SCHEDULE, *_CANCELLATION)
+    return fitting(base, own, "load.warmup_", "warmup", flags("warmup_"))
 
 
 def _cooldown(shape: LoadConfig, own: Mapping[str, Any]) -> LoadConfig:
@@ -125,22 +119,21 @@ def _cooldown(shape: LoadConfig, own: Mapping[str, Any]) -> LoadConfig:
     rate = shape.request_rate_series[-1][1] if shape.request_rate_series else shape.index_ramp_end
     if rate == 0:
         raise refused(path, "there is no load to keep up: load.request_rate_series ends at 0.")
-    apart = (*_BOUNDS, "grace_s", *_RAMPS, "request_rate_series", "conditioned", "stop_when", "drain_queue")
-    base = _without(shape, *apart)
+    base = without(shape, *_ENDS, *_RAMPS, "request_rate_series")
     if rate is not None:
         base = msgspec.structs.replace(base, request_rate=rate)
-    return _fitting(base, own, "load.cooldown_", "cooldown", _flags("cooldown_"))
+    return fitting(base, own, "load.cooldown_", "cooldown", flags("cooldown_"))
 
 
 def _listed(load: LoadConfig) -> list[PhaseLoad]:
     """What `load.phases` says."""
-    for name in _NAMED:
-        if _given(load, name):
+    for name in NAMED:
+        if given(load, name):
             why = "has no effect beside load.phases; list a phase of that kind there."
             raise refused(f"load.{name}", why, getattr(load, name))
     if len(load.phases) > MOST:
         raise refused("load.phases", f"are {len(load.phases)}; give at most {MOST}.")
-    base = _without(load, *_WHOLE_RUN, *_NAMED)
+    base = without(load, *WHOLE_RUN, *NAMED)
     found = [_phase(base, table, f"load.phases[{at}]") for at, table in enumerate(load.phases)]
     _check_order(found)
     _check_use(base, load.phases, found)
@@ -150,27 +143,20 @@ def _listed(load: LoadConfig) -> list[PhaseLoad]:
 def _phase(base: LoadConfig, table: Mapping[str, Any], where: str) -> PhaseLoad:
     kind = cast(Kind, _word(table, "kind", _KINDS, "measured", where))
     seamless = _word(table, "handover", _HANDOVERS, "drained", where) == "seamless"
-    name = table.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        shown = None if name is None else name
-        raise refused(
-            f"{where}.name", "must be 1 to 40 letters, digits and signs of - _ . that name it.", shown
-        )
-    own = {
-        key: _value(key, value, where)
-        for key, value in table.items()
-        if key not in ("name", "kind", "handover")
-    }
-    if kind != "measured":
-        _check_beside(own, where)
-        apart = (
-            (*_CANCELLATION, "conditioned", "stop_when") if kind == "warmup" else ("conditioned", "stop_when")
-        )
-        base = _without(base, *apart)
-    load = _fitting(base, own, f"{where}.", name, {key: key for key in SHAPE})
+    name = _name(table.get("name"), where)
+    own = {key: _value(key, value, where) for key, value in table.items() if key not in _TITLE}
+    if kind != "measured" and own.get("stop_when"):
+        raise refused(f"{where}.stop_when", "is for measured phases.", own["stop_when"])
+    load = fitting(without(base, *_OF_MEASURED[kind]), own, f"{where}.", name, {key: key for key in SHAPE})
     if kind != "measured" and not bounded(load):
         raise UsageError(f"{where}: has no end; give it request_count, sessions or duration_s.")
     return PhaseLoad(name, kind, seamless, load)
+
+
+def _name(name: Any, where: str) -> str:
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    raise refused(f"{where}.name", "must be 1 to 40 letters, digits and signs of - _ . that name it.", name)
 
 
 def _word(table: Mapping[str, Any], key: str, known: Sequence[str], default: str, where: str) -> str:
@@ -183,18 +169,13 @@ def _word(table: Mapping[str, Any], key: str, known: Sequence[str], default: str
 
 def _value(key: str, value: Any, where: str) -> Any:
     """The value of a phase's own key, as its leaf has it."""
-    if key in _WHOLE_RUN:
+    if key in WHOLE_RUN:
         raise UsageError(f"{where}.{key}: is not for one phase; give it in [load].")
     if key not in SHAPE:
-        advice = did_you_mean(key, (*SHAPE, "name", "kind", "handover"))
+        advice = did_you_mean(key, (*SHAPE, *_TITLE))
         raise UsageError(f"{where}.{key}: there is no such key of a phase. {advice}".rstrip())
     option = by_path()[f"load.{key}"]._replace(path=f"{where}.{key}")
     return converted(option, written(option, value))
-
-
-def _check_beside(own: Mapping[str, Any], where: str) -> None:
-    if own.get("stop_when"):
-        raise refused(f"{where}.stop_when", "is for measured phases.")
 
 
 def _check_order(phases: Sequence[PhaseLoad]) -> None:
@@ -220,50 +201,9 @@ def _check_use(base: LoadConfig, tables: Sequence[Mapping[str, Any]], found: Seq
     """Raises `UsageError` for a key of [load] that no phase has from there."""
     for name in SHAPE:
         kept = (
-            name not in table and _given(phase.load, name) for table, phase in zip(tables, found, strict=True)
+            name not in table and given(phase.load, name) for table, phase in zip(tables, found, strict=True)
         )
-        if _given(base, name) and not any(kept):
+        if given(base, name) and not any(kept):
             raise refused(
                 f"load.{name}", "has no effect in any of load.phases; leave it out.", getattr(base, name)
             )
-
-
-def _fitting(
-    base: LoadConfig, own: Mapping[str, Any], where: str, phase: str, spoken: Mapping[str, str]
-) -> LoadConfig:
-    """`base` with `own` over it, without what of `base` does nothing then. Raises `UsageError`.
-
-    `where` begins the place of an own key in a sentence; `spoken` has what a user calls each key there.
-    """
-    load = msgspec.structs.replace(base, **own)
-    while idle := _broken(without_effect(load), load):
-        inherited = [rule.name for rule in idle if rule.name not in own]
-        if not inherited:
-            raise refused(where + idle[0].name, idle[0].why.format_map(spoken), getattr(load, idle[0].name))
-        load = _without(load, inherited[0])
-    for name, _, why in _broken(impossible(load), load):
-        told = why.format_map(spoken)
-        if name in own:
-            raise refused(where + name, told, getattr(load, name))
-        raise refused(f"load.{name}", f"in phase {phase}: {told}", getattr(load, name))
-    return load
-
-
-def _broken(rules: Iterable[Rule], load: LoadConfig) -> list[Rule]:
-    """The rules that are broken; a value that equals its default asks for nothing and breaks none."""
-    return [rule for rule in rules if rule.broken and _given(load, rule.name)]
-
-
-def _flags(prefix: str) -> dict[str, str]:
-    """The flag of every key of a shape; where there is one of the phase that `prefix` names, that."""
-    known = by_path()
-    paths = ((name, f"load.{prefix}{name}") for name in SHAPE)
-    return {name: known[path if path in known else f"load.{name}"].flags[0] for name, path in paths}
-
-
-def _given(load: LoadConfig, name: str) -> bool:
-    return bool(getattr(load, name) != getattr(_DEFAULTS, name, None))
-
-
-def _without(load: LoadConfig, *names: str) -> LoadConfig:
-    return msgspec.structs.replace(load, **{name: getattr(_DEFAULTS, name) for name in names})

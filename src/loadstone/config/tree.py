@@ -599,7 +599,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         ),
     ] = None
     index_ramp_start: Annotated[
-        NonNegative | None,
+        Positive | None,
         rare("--ramp-up-start-rps", "Its rate at the first request.", group=_RAMPS, most=1_000_000),
     ] = None
     index_ramp_end: Annotated[
