@@ -120,6 +120,17 @@ def test_the_truth_counts_every_byte(start: Start, tmp_path: Path, stream: bool)
     assert (row.bytes_sent, row.tokens) == (len(found), 50)
 
 
+def test_what_it_is_asked_to_do_is_in_the_truth(start: Start, tmp_path: Path) -> None:
+    server = start()
+    assert content(call(server, "/start_profile", {})) == b"{}"
+    assert content(call(server, CHAT, chat(max_tokens=1))) != b"{}"
+    assert call(server, "/stop_profile").status == 405
+    hook, request = truth(tmp_path, 2)
+    assert (hook.hook, hook.end, hook.tokens) == ("/start_profile", "done", 0)
+    assert (request.hook, request.tokens) == (None, 1)
+    assert hook.received_ns < request.received_ns
+
+
 def test_the_small_paths(start: Start) -> None:
     server = start()
     assert json.loads(content(call(server, "/v1/models")))["data"][0]["id"] == "sim"

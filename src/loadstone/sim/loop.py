@@ -24,7 +24,7 @@ from loadstone.sim.http import Refused, Request, RequestReader, response
 from loadstone.sim.openai import Answer, ApiError, Asked
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
-from loadstone.sim.routes import route
+from loadstone.sim.routes import HOOKS, route
 from loadstone.sim.stamps import GONE, Received, Stamps
 from loadstone.sim.truth import TruthFile, TruthRow
 from loadstone.sim.turn import Turn
@@ -222,6 +222,8 @@ class Server:
                 self._send(connection, response(error.status, error.body(), keep_alive=request.keep_alive))
                 continue
             if isinstance(found, bytes):
+                if request.path in HOOKS:
+                    self._note(request, received)
                 self._send(connection, response(200, found, keep_alive=request.keep_alive))
             else:
                 self._start(connection, found, request, received)
@@ -259,6 +261,21 @@ class Server:
             del self._connections[turn]
         if self._truth:
             self._truth.add(turn.row())
+            self._truth_rests = False
+
+    def _note(self, request: Request, received: Received) -> None:
+        """Records that something was to be done."""
+        if self._truth:
+            self._truth.add(
+                TruthRow(
+                    request_id=request.headers.get("x-request-id", ""),
+                    received_ns=received.received_ns,
+                    read_ns=received.read_ns,
+                    prompt_tokens=0,
+                    end="done",
+                    hook=request.path,
+                )
+            )
             self._truth_rests = False
 
     def _send(self, connection: Connection, data: bytes) -> None:

@@ -18,12 +18,15 @@ from loadstone.sim.options import SimOptions
 Route = Callable[[Request, SimOptions, int], Asked | bytes]
 """(request, options, start of the server in Unix seconds) -> an answer to generate, or a JSON body at once."""
 
+HOOKS = ("/reset_prefix_cache", "/start_profile", "/stop_profile")
+"""What a server can be asked to do; this one only notes in its truth that it was."""
 ROUTES: dict[str, tuple[str, Route]] = {
     "/v1/chat/completions": ("POST", lambda request, options, _: openai.chat(request.body, options)),
     "/v1/completions": ("POST", lambda request, options, _: openai.completions(request.body, options)),
     "/v1/models": ("GET", lambda _, options, created: openai.models(options, created)),
     "/health": ("GET", lambda *_: b"{}"),
     "/version": ("GET", lambda *_: msgspec.json.encode({"version": __version__})),
+    **{path: ("POST", lambda *_: b"{}") for path in HOOKS},
 }
 OPEN = frozenset({"/health", "/version"})
 """Paths that need no key."""

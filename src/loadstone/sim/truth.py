@@ -28,10 +28,13 @@ class TruthRow(msgspec.Struct, kw_only=True):
     """Output tokens sent."""
     bytes_sent: int = 0
     """Bytes of the response, head and framing included, that the kernel took."""
-    end: Literal["stop", "length", "played", "closed"] = "closed"
-    """How the answer ended; played: its fault was played to the end; closed: the client left before."""
+    end: Literal["stop", "length", "played", "closed", "done"] = "closed"
+    """How the answer ended; played: its fault was played to the end; closed: the client left before; done: nothing was
+    to be generated."""
     fault: str | None = None
     """The fault it was answered with."""
+    hook: str | None = None
+    """The path, where no answer was asked for but something was to be done: a cache emptied, a profiler started."""
 
 
 class TruthFile:
