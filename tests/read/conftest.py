@@ -97,7 +97,9 @@ class Recorder:
         stamp = (0, 0) if arrival_ns is None else divmod(arrival_ns + offset_ns, 1_000_000_000)
         self.row(serial, len(data), at_ns, *stamp)
 
-    def end(self, serial, at_ns, request, wire=WireEnd.COMPLETE, words="", sent_ns=0, phase=0, **facts):
+    def end(
+        self, serial, at_ns, request, wire=WireEnd.COMPLETE, words="", sent_ns=0, phase=0, target=0, **facts
+    ):
         told = dict.fromkeys(
             (
                 "due",
@@ -116,7 +118,8 @@ class Recorder:
         told |= facts | {"sent": sent_ns}
         packed = END_FACTS.pack(
             request, told["due"], told["sent"], told["written"], told["connect"], told["connected"],
-            told["begun"], wire, told["status"], told["retries"], told["redirects"], phase, 0, told["body_bytes"],
+            told["begun"], wire, told["status"], told["retries"], told["redirects"], phase, target,
+            told["body_bytes"],
         ) + words.encode()  # fmt: skip
         self.append(".dat", packed)
         self.row(serial, END, at_ns, len(packed))
@@ -164,19 +167,39 @@ def _run(tmp_path):
             """Everything decoded; the decoder's last word."""
             return Decoder(self.job(**changes)).finish()
 
-        def plan(self, phases, isl_tokens=7, osl_tokens=9, due_ns=-1, workers=1, **changes):
-            """A plan and a run log; `phases` are (name, planned), `changes` those of the log."""
-            writer, logs, first = Writer(tmp_path / "plan"), [], 0
-            for number, (name, planned) in enumerate(phases):
+        def plan(
+            self,
+            phases,
+            isl_tokens=7,
+            osl_tokens=9,
+            due_ns=-1,
+            workers=1,
+            turns=1,
+            firsts=None,
+            row=None,
+            **changes,
+        ):
+            """A plan and a run log; `phases` are (name, planned), `changes` those of the log.
+
+            Conversations have so many `turns`; `firsts` are the phases' first rows, `row(i)` further fields of their
+            i-th row.
+            """
+            firsts = firsts or [sum(rows for _, rows in phases[:number]) for number in range(len(phases))]
+            writer, logs = Writer(tmp_path / "plan", firsts), []
+            for number, ((name, planned), first) in enumerate(zip(phases, firsts, strict=True)):
                 writer.append(
-                    Draft(due_ns, b"{}", isl_tokens, osl_tokens, first + i, 0, number) for i in range(planned)
-                )
+                    Draft(
+                        due_ns, b"{}", isl_tokens, osl_tokens, (first + i) // turns, i % turns, number,
+                        final=i % turns == turns - 1, **(row(i) if row else {}),
+                    )
+                    for i in range(planned)
+                )  # fmt: skip
                 logs.append(
                     PhaseLog(
-                        name=name, first_row=first, planned=planned, start_ns=500, stop_ns=900, end_ns=950
+                        name=name, kind="warmup" if name == "warmup" else "measured", first_row=first,
+                        planned=planned, start_ns=500, stop_ns=900, end_ns=950,
                     )
-                )
-                first += planned
+                )  # fmt: skip
             writer.close()
             log = _run_log(logs, workers)
             for name, value in changes.items():

@@ -43,12 +43,12 @@ def test_a_streamed_answer_as_a_row(run, recorder, wire):
     ]
     recorder.flight(
         7, reads, lag_ns=50, sent_ns=500, connect=300, connected=400, written=510, body_bytes=77, status=200,
-        due=450, retries=1, redirects=1,
+        due=450, retries=1, redirects=1, target=3,
     )  # fmt: skip
     run.decode(id_prefix="x-")
     (row,) = rows(run)
     assert row == dict.fromkeys(REQUESTS) | {
-        "request": 7, "request_id": "x-7", "phase": None, "worker": 0, "outcome": "ok-length",
+        "request": 7, "request_id": "x-7", "phase": None, "worker": 0, "target": 3, "outcome": "ok-length",
         "http_status": 200, "finish_reason": "length", "retries": 1, "redirects": 1, "streamed": True,
         "coalesced": False, "unfinished_event": False, "choices": 1, "due_ns": 450, "connect_ns": 300,
         "connected_ns": 400, "sent_ns": 500, "written_ns": 510, "first_ns": 2_000, "first_answer_ns": 3_000,

@@ -5,7 +5,8 @@ import pytest
 
 from loadstone.errors import LoadstoneError
 from loadstone.folder import DeathLog
-from loadstone.read import decoder, tables
+from loadstone.plan.store import ANY_TARGET, Draft, Writer
+from loadstone.read import decoder, tables, unseen
 from loadstone.read.faults import samples
 from loadstone.read.schema import REQUESTS
 
@@ -49,7 +50,7 @@ def test_a_request_that_was_never_sent(run):
     run.plan([("measured", 1)], due_ns=30)
     (row,) = built(run).to_dicts()
     assert row == dict.fromkeys(REQUESTS) | {
-        "request": 0, "phase": "measured", "conversation": 0, "turn": 0, "outcome": "not-sent", "retries": 0,
+        "request": 0, "phase": "measured", "conversation": 0, "turn": 0, "target": 0, "model": 0, "outcome": "not-sent", "retries": 0,
         "redirects": 0, "fault": "still waiting for a slot when the time was over",
         "due_ns": 530, "planned_input_tokens": 7, "planned_output_tokens": 9, "request_bytes": 2,
         "arrival_ns": [], "read_ns": [],
@@ -305,3 +306,74 @@ def test_a_part_of_another_program(run):
 def test_a_run_without_requests(run):
     run.plan([])
     assert built(run).height == 0
+
+
+def test_the_server_that_was_asked_goes_before_the_one_planned(run, wire):
+    anywhere = {"target": ANY_TARGET, "model": 1}
+    run.plan([("measured", 4)], row=lambda i: anywhere if i > 1 else {"target": i})
+    recorder = run.recorder()
+    for request, target in ((0, 0), (2, 5)):
+        recorder.flight(request, [(1, wire.head + wire.token("a") + wire.finish())], target=target)
+    recorder.start(1, sent_ns=5)
+    run.decode()
+    table = built(run)
+    assert table["target"].to_list() == [0, 1, 5, None]
+    assert table["model"].to_list() == [0, 0, 1, 1]
+
+
+def test_a_turn_that_follows_another_is_due_when_that_one_has_ended(run, sent):
+    run.plan([("measured", 4)], turns=2, due_ns=30, row=lambda i: {"follows": i % 2})
+    sent(0, 1)
+    table = built(run)
+    assert table["due_ns"].to_list() == [1_000, 1_001, 530, None]
+    assert table["fault"].to_list()[2:] == [unseen.NO_SLOT, unseen.NOT_OVER]
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 20])
+def test_turns_after_one_that_failed_are_not_sent_and_were_never_due(run, wire, monkeypatch, entries):
+    monkeypatch.setattr(tables, "RANGE_ENTRIES", entries)
+    run.plan([("measured", 6)], turns=3, due_ns=30)
+    recorder = run.recorder()
+    recorder.flight(0, [(1, b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")])
+    recorder.flight(3, [(1, wire.head + wire.token("a") + wire.finish())])
+    run.decode()
+    table = built(run)
+    assert table["outcome"].to_list() == ["http-server-error", *["not-sent"] * 2, "ok", *["not-sent"] * 2]
+    assert table["fault"].to_list()[1:3] == [unseen.TURN_FAILED] * 2
+    assert table["fault"].to_list()[4:] == [unseen.NOT_OVER] * 2
+    assert table["due_ns"].to_list() == [0, None, None, 0, 530, 530]
+
+
+def test_the_mark_of_a_phases_end_is_no_request(run, sent):
+    run.plan([("warmup", 2), ("measured", 2)], firsts=(0, 100))
+    writer = Writer(run.folder / "plan", (0, 100))
+    writer.append([Draft(0, b"", -1, -1, 0, 0, 0)])
+    writer.close()
+    sent(0, 1, 100)
+    table = built(run)
+    assert table["request"].to_list() == [0, 1, 100, 101]
+    assert table["outcome"].to_list() == ["ok", "ok", "ok", "not-sent"]
+
+
+def test_every_phase_that_a_stop_ended_reaches_to_what_was_sent_of_it(run, sent):
+    run.plan([("first", 4), ("second", 4)], firsts=(0, 100), stopped_by="user")
+    changed(run, lambda log: [setattr(phase, "planned", 1) for phase in log.phases])
+    sent(0, 2, 100, 101)
+    assert built(run)["request"].to_list() == [0, 1, 2, 100, 101]
+    assert [phase.planned for phase in tables.read_run(run.folder).phases] == [3, 2]
+
+
+def test_a_phase_that_was_over_before_the_stop_keeps_its_rows(run, sent):
+    run.plan([("first", 4), ("second", 4)], firsts=(0, 100), stopped_by="user")
+    changed(run, lambda log: setattr(log.phases[0], "stop_ns", 800))
+    changed(run, lambda log: setattr(log.phases[0], "planned", 1))
+    sent(0, 2, 100)
+    with pytest.raises(LoadstoneError, match="request 2 was sent but belongs to no phase"):
+        tables.build(run.folder)
+
+
+def test_a_run_log_that_counts_rows_far_beyond_the_plan(run):
+    run.plan([("warmup", 2), ("measured", 2)], firsts=(0, 2_000_000))
+    changed(run, lambda log: setattr(log.phases[0], "planned", 1_000_003))
+    with pytest.raises(LoadstoneError, match="counts 1000003 rows from 0 on, but the plan has 2"):
+        tables.build(run.folder)

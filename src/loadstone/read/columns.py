@@ -1,7 +1,7 @@
 """The columns of decoded requests while they gather, and the Parquet part they become.
 
 One rule: a part is on the disk, whole and synced, before anything it was made from may go. What only the
-plan knows (phase, conversation, lengths asked for) stays null here; `read.tables` fills it in.
+plan knows (phase, conversation, model, lengths asked for) stays null here; `read.tables` fills it in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from loadstone.endpoints import Reply, Usage
 from loadstone.read import outcome
 from loadstone.read.answer import Answer
-from loadstone.read.flights import Flight
+from loadstone.read.flights import UNKNOWN_TARGET, Flight
 from loadstone.read.schema import REQUESTS
 from loadstone.read.stamps import Times
 from loadstone.recording import WireEnd
@@ -125,6 +125,7 @@ def _seen(flight: Flight) -> dict[str, Any]:
     facts = flight.facts
     return {
         "request": facts.request,
+        "target": None if facts.target == UNKNOWN_TARGET else facts.target,
         "retries": facts.retries,
         "redirects": facts.redirects,
         "due_ns": facts.due_ns,
@@ -140,8 +141,8 @@ def _seen(flight: Flight) -> dict[str, Any]:
 
 
 SEEN = (
-    "request", "request_id", "worker", "retries", "redirects", "due_ns", "connect_ns", "connected_ns", "sent_ns",
-    "written_ns", "done_ns", "kernel_stamps", "request_bytes", "response_bytes",
+    "request", "request_id", "worker", "target", "retries", "redirects", "due_ns", "connect_ns", "connected_ns",
+    "sent_ns", "written_ns", "done_ns", "kernel_stamps", "request_bytes", "response_bytes",
 )  # fmt: skip
 """Columns that hold what the worker saw."""
 

@@ -19,6 +19,8 @@ from loadstone.recording import END, END_FACTS, FIRST_CODE, REDIRECTED, RESENT, 
 
 UNKNOWN_PHASE = 0xFFFF
 """A START row does not tell the phase; the plan does."""
+UNKNOWN_TARGET = 0xFFFF
+"""Nor the server it was for."""
 LOST = "the worker ended before this request did"
 
 
@@ -138,7 +140,7 @@ def _lost(rows: Rows) -> tuple[Facts, str] | None:
         retries=len(resent),
         redirects=int(np.count_nonzero(rows["code"] == REDIRECTED)),
         phase=UNKNOWN_PHASE,
-        target=0,
+        target=UNKNOWN_TARGET,
         body_bytes=0,
     )
     return facts, LOST

@@ -1,7 +1,7 @@
 """Brings back a run whose main process died: decodes what was recorded, and finds its phases in it.
 
-One rule: nothing is made up. Times come from the recording; rows between the first and the last one seen
-that were not seen are not-sent. The report of such a run says that it was cut off.
+One rule: nothing is made up. Times come from the recording; rows of a phase up to the last one seen that were not seen
+are not-sent. The report of such a run says that it was cut off.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import msgspec
 import polars as pl
 
 from loadstone import folder as run_folder
+from loadstone.config import LoadConfig
 from loadstone.errors import LoadstoneError, UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
+from loadstone.plan import schedule
+from loadstone.plan.schedule import Phase
 from loadstone.read.follow import decode_all
 from loadstone.read.job import Job
 from loadstone.recording import segment_of
@@ -31,7 +34,7 @@ def salvage(folder: Path) -> None:
         raise UsageError(f"{folder}: its run still goes on; ask again when it has ended.")
     log = read_run(folder)
     decode_rest(folder, log)
-    log.phases = _phases(folder, log.config["load"]["warmup_request_count"])
+    log.phases = _phases(folder, schedule.phases(msgspec.convert(log.config["load"], LoadConfig)))
     log.notices.append(CUT_OFF)
     write_run(folder, log)
 
@@ -66,20 +69,17 @@ def _job(folder: Path, log: RunLog, secrets: list[str] | None) -> Job:
         raise LoadstoneError(f"{folder / run_folder.RUN} is damaged: its config lacks {error}.") from None
 
 
-def _phases(folder: Path, warmup_requests: int) -> list[PhaseLog]:
-    """One entry for each phase that was seen, in the order of the plan."""
+def _phases(folder: Path, asked: list[Phase]) -> list[PhaseLog]:
+    """One entry for each phase of which a request was seen, in the order of the plan."""
     parts = sorted((folder / run_folder.PARTS).glob("d*.parquet"))
     if not parts:
         return []
+    ordered = sorted(asked, key=lambda phase: phase.first_row)
+    begun = pl.sum_horizontal((pl.col("request") >= phase.first_row).cast(pl.Int32) for phase in ordered)
     seen = (
         pl.scan_parquet(parts, glob=False)
-        .group_by(
-            phase=pl.when(pl.col("request") < warmup_requests)
-            .then(pl.lit("warmup"))
-            .otherwise(pl.lit("measured"))
-        )
+        .group_by(phase=begun - 1)
         .agg(
-            first=pl.col("request").min(),
             last=pl.col("request").max(),
             start_ns=pl.min_horizontal(pl.col("due_ns").min(), pl.col("sent_ns").min()),
             sent_ns=pl.col("sent_ns").max(),
@@ -87,17 +87,23 @@ def _phases(folder: Path, warmup_requests: int) -> list[PhaseLog]:
                 pl.col("done_ns").max(), pl.col("last_ns").max(), pl.col("sent_ns").max()
             ),
         )
-        .sort("first")
+        .sort("phase")
         .collect()
     )
-    return [
-        PhaseLog(
-            name=row["phase"],
-            first_row=row["first"],
-            planned=row["last"] - row["first"] + 1,
-            start_ns=row["start_ns"] or 0,
-            stop_ns=row["sent_ns"] or row["end_ns"] or 0,
-            end_ns=row["end_ns"] or row["sent_ns"] or 0,
-        )
-        for row in seen.to_dicts()
-    ]
+    return [_log(ordered[row["phase"]], row) for row in seen.to_dicts()]
+
+
+def _log(phase: Phase, seen: dict[str, int | None]) -> PhaseLog:
+    """A phase as far as it was seen."""
+    start_ns, sent_ns, end_ns = (seen[name] or 0 for name in ("start_ns", "sent_ns", "end_ns"))
+    return PhaseLog(
+        name=phase.name,
+        kind=phase.kind,
+        seamless=phase.seamless,
+        first_row=phase.first_row,
+        planned=(seen["last"] or 0) + 1 - phase.first_row,
+        start_ns=start_ns,
+        stop_ns=sent_ns or end_ns,
+        end_ns=end_ns or sent_ns,
+        dealt=phase.slots is None and phase.prefill is None,
+    )

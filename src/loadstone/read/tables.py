@@ -20,14 +20,14 @@ from polars.io.plugins import register_io_source
 from loadstone import folder as run_folder
 from loadstone.errors import LoadstoneError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
-from loadstone.plan.store import ROW, ROWS, UNKNOWN, WHEN_A_SLOT_FREES, Row, read_rows
+from loadstone.plan.store import ANY_TARGET, ROW, UNKNOWN, WHEN_A_SLOT_FREES, Row, read_rows, rows_file
 from loadstone.read.columns import sync
 from loadstone.read.faults import Evidence
 from loadstone.read.flights import LOST
 from loadstone.read.outcome import NOT_SENT
 from loadstone.read.salvage import decode_rest
 from loadstone.read.schema import REQUESTS
-from loadstone.read.unseen import Unseen, deaths, lost_with
+from loadstone.read.unseen import BROKEN, Before, Fate, Unseen, deaths, lost_with, was_open
 
 MOST_NOT_COMPOSED = 1_000_000
 """Rows that count although the composer did not come to them."""
@@ -78,16 +78,12 @@ def build(folder: Path, secrets: Sequence[str] | None = None) -> None:
 
 def _check_plan(folder: Path, log: RunLog) -> None:
     """Holds that no phase counts rows far beyond the plan's, which would take memory for nothing."""
-    plan = folder / run_folder.PLAN / ROWS
-    rows = plan.stat().st_size // ROW.size if plan.exists() else 0
     for phase in log.phases:
-        if (
-            phase.first_row < 0
-            or phase.planned < 0
-            or phase.first_row + phase.planned > rows + MOST_NOT_COMPOSED
-        ):
+        plan = folder / run_folder.PLAN / rows_file(phase.first_row)
+        rows = plan.stat().st_size // ROW.size if phase.first_row >= 0 and plan.exists() else 0
+        if phase.first_row < 0 or not 0 <= phase.planned <= rows + MOST_NOT_COMPOSED:
             raise LoadstoneError(
-                f"{folder / run_folder.RUN} counts rows to {phase.first_row + phase.planned}, but the plan has {rows};"
+                f"{folder / run_folder.RUN} counts {phase.planned} rows from {phase.first_row} on, but the plan has {rows};"
                 " the run log or the plan is damaged."
             )
 
@@ -123,17 +119,19 @@ def _decoded(parts: list[Path]) -> _Decoded:
 
 
 def _widen(log: RunLog, decoded: _Decoded) -> bool:
-    """Lets the last phase of a stopped run reach to the last request that was sent; whether it did not.
+    """Lets the phases that a stop ended reach to the last request of theirs that was sent; whether one did not.
 
     A worker hears of a stop a moment after main gave the order, and what it sent in between counts as well.
     """
-    if not log.phases or not len(decoded.request) or log.stopped_by is None:
+    if not log.phases or log.stopped_by is None:
         return False
-    phase = log.phases[-1]
-    sent = int(decoded.request[-1]) + 1 - phase.first_row
-    wider = sent > phase.planned
-    phase.planned = max(sent, phase.planned)
-    return wider
+    ordered = sorted(log.phases, key=lambda phase: phase.first_row)
+    limits = [*(phase.first_row for phase in ordered[1:]), None]
+    before = [phase.planned for phase in ordered]
+    for phase, limit in zip(ordered, limits, strict=True):
+        if was_open(log, phase):
+            phase.planned = max(_seen_rows(phase, decoded, limit), phase.planned)
+    return before != [phase.planned for phase in ordered]
 
 
 def _check(decoded: _Decoded, phases: list[PhaseLog]) -> None:
@@ -159,11 +157,11 @@ def _tables(folder: Path, log: RunLog, decoded: _Decoded, parts: list[Path]) -> 
     evidence = None if _keeps_nothing(log) else Evidence(folder / run_folder.FAULTS)
     how = {worker: lost_with(worker, death.how) for worker, death in deaths(log).items()}
     for phase in sorted(log.phases, key=lambda phase: phase.first_row):
-        unseen = Unseen(log, phase, _seen_rows(phase, decoded))
+        fates = _Fates(Unseen(log, phase, _seen_rows(phase, decoded, phase.first_row + phase.planned)))
         for first, stop in _ranges(phase, decoded):
             planned = list(read_rows(folder / run_folder.PLAN, first, stop))
             seen = _explained(_rows(parts, decoded, first, stop), how)
-            rest = _unseen(unseen, planned, first, stop, set(seen["request"].to_list()))
+            rest = fates.of(planned, first, stop, seen)
             if evidence is not None:
                 _note(evidence, rest)
             table = _filled(_planned(phase, planned, first, stop), pl.concat([seen, rest]))
@@ -176,9 +174,9 @@ def _keeps_nothing(log: RunLog) -> bool:
     return bool(log.config.get("output", {}).get("keep") == "none")
 
 
-def _seen_rows(phase: PhaseLog, decoded: _Decoded) -> int:
-    """The rows of a phase up to the last one that was decoded."""
-    below = int(np.searchsorted(decoded.request, phase.first_row + phase.planned))
+def _seen_rows(phase: PhaseLog, decoded: _Decoded, limit: int | None) -> int:
+    """The rows of a phase up to the last one below `limit` that was decoded."""
+    below = len(decoded.request) if limit is None else int(np.searchsorted(decoded.request, limit))
     return max(int(decoded.request[below - 1]) + 1 - phase.first_row, 0) if below else 0
 
 
@@ -189,26 +187,41 @@ def _explained(seen: pl.DataFrame, how: dict[int, str]) -> pl.DataFrame:
     return seen.with_columns(fault=pl.when(lost).then(told).otherwise("fault")) if how else seen
 
 
-def _unseen(unseen: Unseen, planned: list[Row], first: int, stop: int, seen: set[int]) -> pl.DataFrame:
-    """The rows of a range of which nothing was recorded, with what became of them."""
-    plan = {row.request: row for row in planned}
-    rest = [request for request in range(first, stop) if request not in seen]
-    fates = [
-        unseen.fate(
-            request,
-            composed=request in plan,
-            timed=request in plan and plan[request].due_ns != WHEN_A_SLOT_FREES,
-        )
-        for request in rest
-    ]
-    told: dict[str, list[Any]] = {
-        "request": rest,
-        "worker": [fate.worker for fate in fates],
-        "outcome": [fate.outcome for fate in fates],
-        "fault": [fate.fault for fate in fates],
-    }
-    table = pl.DataFrame(told, schema={name: REQUESTS[name] for name in told})
-    return pl.concat([pl.DataFrame(schema=REQUESTS), table], how="diagonal")
+class _Fates:
+    """What became of the requests of a phase of which nothing was recorded; asked range by range, in their order."""
+
+    def __init__(self, unseen: Unseen) -> None:
+        self._unseen = unseen
+        self._turns: dict[int, Before] = {}
+        """The last turn seen of every conversation of which another one is to come."""
+
+    def of(self, planned: list[Row], first: int, stop: int, seen: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a range that were not seen, with their fates."""
+        plan = {row.request: row for row in planned}
+        ended = {
+            request: Before(name, worker)
+            for request, name, worker in seen.select("request", "outcome", "worker").iter_rows()
+        }
+        fates = {
+            request: fate
+            for request in range(first, stop)
+            if (fate := self._next(request, plan.get(request), ended.get(request)))
+        }
+        told: dict[str, list[Any]] = {
+            "request": list(fates),
+            "worker": [fate.worker for fate in fates.values()],
+            "outcome": [fate.outcome for fate in fates.values()],
+            "fault": [fate.fault for fate in fates.values()],
+        }
+        table = pl.DataFrame(told, schema={name: REQUESTS[name] for name in told})
+        return pl.concat([pl.DataFrame(schema=REQUESTS), table], how="diagonal")
+
+    def _next(self, request: int, row: Row | None, ended: Before | None) -> Fate | None:
+        """The fate of the next request; None when it was seen."""
+        before = self._turns.pop(row.conversation, None) if row else None
+        if row and not row.final and (last := ended or before):
+            self._turns[row.conversation] = last
+        return None if ended else self._unseen.fate(request, row, before)
 
 
 def _note(evidence: Evidence, unseen: pl.DataFrame) -> None:
@@ -243,13 +256,14 @@ def _rows(parts: list[Path], decoded: _Decoded, first: int, stop: int) -> pl.Dat
 
 def _planned(phase: PhaseLog, planned: list[Row], first: int, stop: int) -> pl.DataFrame:
     """What the plan says about a range; nothing about rows that were never composed."""
-    due = [None if row.due_ns == WHEN_A_SLOT_FREES else phase.start_ns + row.due_ns for row in planned]
     composed = pl.DataFrame(
         {
             "request": [row.request for row in planned],
             "conversation": [row.conversation for row in planned],
             "turn": [row.turn for row in planned],
-            "due_ns": due,
+            "target": [None if row.target == ANY_TARGET else row.target for row in planned],
+            "model": [row.model for row in planned],
+            "due_ns": [_due_ns(phase, row) for row in planned],
             "planned_input_tokens": [_known(row.isl_tokens) for row in planned],
             "planned_output_tokens": [_known(row.osl_tokens) for row in planned],
             "request_bytes": [row.body_bytes for row in planned],
@@ -262,6 +276,11 @@ def _planned(phase: PhaseLog, planned: list[Row], first: int, stop: int) -> pl.D
     )
 
 
+def _due_ns(phase: PhaseLog, row: Row) -> int | None:
+    """When a row was due by the plan; None where that was to come of what happened, a slot or the turn before."""
+    return None if row.follows or row.due_ns == WHEN_A_SLOT_FREES else phase.start_ns + row.due_ns
+
+
 def _known(tokens: int) -> int | None:
     return None if tokens == UNKNOWN else tokens
 
@@ -269,16 +288,19 @@ def _known(tokens: int) -> int | None:
 def _filled(planned: pl.DataFrame, decoded: pl.DataFrame) -> pl.DataFrame:
     """Every planned row with what became of it.
 
-    Where both know something (the due time), the recording goes before the plan.
+    Where both know something (the due time, the server), the recording goes before the plan. What was not to be sent
+    any more was never due.
     """
-    only_planned = ("phase", "conversation", "turn", "planned_input_tokens", "planned_output_tokens")
+    only_planned = ("phase", "conversation", "turn", "model", "planned_input_tokens", "planned_output_tokens")
     rows = planned.join(
         decoded.drop(only_planned), on="request", how="left", maintain_order="left", suffix="_seen"
     )
+    broken = pl.col("fault").is_in(list(BROKEN)).fill_null(False)
     asked, told = pl.col("planned_input_tokens"), pl.col("input_tokens")
     estimated = told.is_null() & asked.is_not_null() & (pl.col("outcome") != NOT_SENT)
     return rows.with_columns(
-        due_ns=pl.coalesce("due_ns_seen", "due_ns"),
+        due_ns=pl.coalesce("due_ns_seen", pl.when(~broken).then("due_ns")),
+        target=pl.coalesce("target_seen", "target"),
         request_bytes=pl.coalesce("request_bytes_seen", "request_bytes"),
         input_tokens=pl.when(estimated).then(asked).otherwise(told),
         input_tokens_source=pl.when(estimated).then(pl.lit("planned")).otherwise("input_tokens_source"),
