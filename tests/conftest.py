@@ -163,6 +163,19 @@ def run_log():
 
 
 @pytest.fixture
+def phase_log():
+    """The log of one phase that sent from `start_ms` to `stop_ms`, and whose last answer came at `end_ms`."""
+    from loadstone.folder import PhaseLog
+
+    def make(name, start_ms, stop_ms, end_ms=None, kind="measured", planned=0, **more):
+        end = stop_ms if end_ms is None else end_ms
+        moments = {"start_ns": ns(start_ms), "stop_ns": ns(stop_ms), "end_ns": ns(end)}
+        return PhaseLog(name=name, kind=kind, first_row=0, planned=planned, **moments, **more)
+
+    return make
+
+
+@pytest.fixture
 def tables(frame, run_log):
     """The tables of a run with these rows; keywords go to `run_log`."""
     from loadstone.metrics import Tables
