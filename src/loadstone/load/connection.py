@@ -38,6 +38,8 @@ _CARRY_BYTES = 4096
 """Of an unfinished line before the first output, which the endpoint is asked about again with every read."""
 _MARK_BYTES = 64
 _BLANK = b"\r\n\r\n"
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+"""A plain number: putting two flags together takes three calls of Python."""
 _LEAST_STATUS = 100
 _LEAST_REFUSAL = 300
 """The body of such a status brings no output, whatever its words look like."""
@@ -126,7 +128,7 @@ class Connection:
     def is_quiet(self) -> bool:
         """Whether nothing waits to be read: a server that has closed, or has more to say, cannot take a request."""
         try:
-            waiting = self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            waiting = self.sock.recv(1, _PEEK)
         except BlockingIOError:
             return True
         except OSError:
