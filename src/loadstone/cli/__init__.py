@@ -17,6 +17,7 @@ from loadstone.errors import did_you_mean
 VERBS = {
     "profile": "Benchmark a server.",
     "report": "Rebuild every output of a run from its folder.",
+    "plot": "Draw figures of runs.",
     "simulate": "Serve the built-in engine over HTTP.",
 }
 

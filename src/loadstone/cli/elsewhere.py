@@ -25,10 +25,10 @@ ADVICE = {
     "--extra-body": f"{_EXTRA} '{{...}}'.",
     "--percentile-metrics": "Every metric has every percentile; leave it out.",
     "--metric-percentiles": "Every metric has every percentile; leave it out.",
+    "--self-timed": "Requests are sent at the timestamps of --input-file with --fixed-schedule.",
+    "--ready-check-timeout-sec": "The server is waited for with --wait-for-model-timeout.",
     "--save-result": "Every run is saved; --artifact-dir says where.",
     "--save-detailed": "Every run is saved in detail; --artifact-dir says where.",
     "--result-dir": "The folder of results is --artifact-dir.",
-    "--dataset-name": "Prompts are synthetic here; their lengths are --isl and --osl.",
-    "--warmup-duration": "A warm-up is counted in requests: --warmup-request-count.",
-    "--ramp-up-strategy": "The rate is constant over a run; set --request-rate.",
+    "--dataset-name": "Prompts are synthetic, of the lengths --isl and --osl or those of an --input-file.",
 }

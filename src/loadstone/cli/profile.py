@@ -37,7 +37,7 @@ def _keys() -> list[str]:
     multiple=True,
     type=Given(_keys),
     metavar="KEY=VALUE",
-    help="Set any key of the file form, such as load.concurrency=8; repeatable.",
+    help="Set any key of a file, such as load.concurrency=8.",
 )
 @verbose
 @click.pass_obj

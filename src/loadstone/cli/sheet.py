@@ -15,6 +15,7 @@ from loadstone.config import Option
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 _WHOLE = f"{__name__}.whole"
+_UNITS = {"s": "SECONDS", "ms": "MS"}
 _FORMS = {"whole": "N", "number": "NUMBER", "text": "TEXT"}
 
 
@@ -61,9 +62,8 @@ def _form(option: Option) -> str:
     """What stands for the value in help."""
     if option.kind == "choice":
         return "|".join(option.choices)
-    if option.path.endswith("_s"):
-        return "SECONDS"
-    return option.form or _FORMS.get(option.kind, "")
+    unit = _UNITS.get(option.path.rpartition("_")[2])
+    return "|".join([unit or option.form or _FORMS.get(option.kind, ""), *option.choices])
 
 
 def given(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -122,5 +122,5 @@ class Sheet(click.Command):
 
 
 verbose = click.option(
-    "-v", "--verbose", is_flag=True, help="Say more: a detailed log, the trace when loadstone itself fails."
+    "-v", "--verbose", is_flag=True, help="Say more: a detailed log, the trace of a defect."
 )

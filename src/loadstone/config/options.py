@@ -67,7 +67,7 @@ class Option(NamedTuple):
         """What a value must be, in words: `a number above 0`."""
         if self.kind == "choice":
             return f"one of {', '.join(self.choices)}"
-        return " or ".join(map(_in_words, sorted(self.cores, key=_plain_first)))
+        return " or ".join(map(_in_words, self.cores))
 
     @property
     def shown_default(self) -> str:
@@ -99,10 +99,6 @@ _MANY: dict[type[inspect.Type], str] = {
     inspect.StrType: "texts",
     inspect.DictType: "tables",
 }
-
-
-def _plain_first(core: inspect.Type) -> bool:
-    return isinstance(core, inspect.VarTupleType)
 
 
 def _in_words(core: inspect.Type) -> str:

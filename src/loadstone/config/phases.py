@@ -26,9 +26,9 @@ Kind = Literal["warmup", "measured", "cooldown"]
 MOST = 100
 """Phases of one run."""
 _TITLE = ("name", "kind", "handover")
-_KINDS = ("warmup", "measured", "cooldown")
-_HANDOVERS = ("drained", "seamless")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
+KINDS = ("warmup", "measured", "cooldown")
+HANDOVERS = ("drained", "seamless")
+NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _BOUNDS = ("request_count", "sessions", "duration_s")
 _ENDS = (*_BOUNDS, "grace_s", "stop_when", "conditioned", "drain_queue")
 """Leaves that say how much there is of a phase, or mean nothing without that."""
@@ -141,8 +141,8 @@ def _listed(load: LoadConfig) -> list[PhaseLoad]:
 
 
 def _phase(base: LoadConfig, table: Mapping[str, Any], where: str) -> PhaseLoad:
-    kind = cast(Kind, _word(table, "kind", _KINDS, "measured", where))
-    seamless = _word(table, "handover", _HANDOVERS, "drained", where) == "seamless"
+    kind = cast(Kind, _word(table, "kind", KINDS, "measured", where))
+    seamless = _word(table, "handover", HANDOVERS, "drained", where) == "seamless"
     name = _name(table.get("name"), where)
     own = {key: _value(key, value, where) for key, value in table.items() if key not in _TITLE}
     if kind != "measured" and own.get("stop_when"):
@@ -154,7 +154,7 @@ def _phase(base: LoadConfig, table: Mapping[str, Any], where: str) -> PhaseLoad:
 
 
 def _name(name: Any, where: str) -> str:
-    if isinstance(name, str) and _NAME.fullmatch(name):
+    if isinstance(name, str) and NAME.fullmatch(name):
         return name
     raise refused(f"{where}.name", "must be 1 to 40 letters, digits and signs of - _ . that name it.", name)
 

@@ -138,7 +138,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
     ] = None
     api_key_file: Annotated[
         str | None,
-        option(
+        rare(
             "--api-key-file",
             "Read the key from this file or pipe, white space at its ends left out.",
             form="FILE",
@@ -169,7 +169,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         dict[str, Any],
         option(
             "--extra-inputs",
-            "Extra request field, its value read as JSON (ignore_eos:true), or a JSON object of them; repeatable.",
+            "Extra request field, as JSON (ignore_eos:true), or an object of them; repeatable.",
             form="NAME:VALUE",
             read=values.fields,
         ),
@@ -236,7 +236,7 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
         ),
     ] = 300.0
     timeout_s: Annotated[
-        Positive, option("--request-timeout-seconds", "Limit from send to the end of the answer.")
+        Positive, rare("--request-timeout-seconds", "Limit from send to the end of the answer.")
     ] = 1800.0
     max_response_bytes: Annotated[
         Count,
@@ -265,7 +265,7 @@ class ServerConfig(Section, frozen=True, kw_only=True):
         NonNegative,
         option(
             "--wait-for-model-timeout",
-            "Wait this long for the server to answer before anything else, s; 0: not at all.",
+            "Before anything else wait this long for an answer.",
         ),
     ] = 0.0
     wait_for_model_mode: Annotated[
@@ -280,10 +280,10 @@ class ServerConfig(Section, frozen=True, kw_only=True):
     ] = 5.0
     strict: Annotated[
         bool,
-        option("--strict", "Stop when the server refuses a request field, instead of leaving it out."),
+        rare("--strict", "Stop when the server refuses a request field, instead of leaving it out."),
     ] = False
     reset_kv_cache: Annotated[
-        bool, option("--reset-kv-cache", "Have the server empty its prefix cache before the load.")
+        bool, rare("--reset-kv-cache", "Have the server empty its prefix cache before the load.")
     ] = False
     reset_kv_cache_path: Annotated[
         str,
@@ -299,7 +299,7 @@ class ServerConfig(Section, frozen=True, kw_only=True):
     ] = 30.0
     profiler: Annotated[
         bool,
-        option("--server-profiler --profile", "Have the server's profiler run while the load is measured."),
+        rare("--server-profiler --profile", "Have the server's profiler run while the load is measured."),
     ] = False
     profiler_start_path: Annotated[
         str,
@@ -356,7 +356,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         str | None,
         option(
             "--input-file",
-            "JSONL, a request a line: timestamp and delay in ms, session_id, input_length, output_length.",
+            "JSONL: input_length, output_length, session_id, timestamp, delay (ms).",
             form="FILE",
         ),
     ] = None
@@ -364,7 +364,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         AtLeastOne,
         option(
             "--conversation-turn-mean --session-turns-mean",
-            "Mean number of turns of a conversation.",
+            "Mean turns of a conversation.",
             most=10_000,
         ),
     ] = 1.0
@@ -414,7 +414,7 @@ class InputConfig(Section, frozen=True, kw_only=True):
         str,
         option(
             "--tokenizer",
-            "builtin, a local tokenizer.json or its folder, or none (lengths approximate).",
+            "builtin, a tokenizer.json or its folder, or none (lengths approximate).",
             form="NAME",
         ),
     ] = "builtin"
@@ -437,7 +437,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = None
     prefill_concurrency: Annotated[
         Count | None,
-        option(
+        rare(
             "--prefill-concurrency",
             "Requests at most that wait for their first token; needs --streaming.",
             most=100_000,
@@ -489,7 +489,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         tuple[tuple[NonNegative, NonNegative], ...],
         option(
             "--request-rate-series",
-            "A rate that changes: 0:1,60:20 (s:requests/s) or JSON; linear between, then as the last.",
+            "Points of a rate that changes linearly between them: 0:1,60:20, or JSON.",
             group=_ARRIVALS,
             form="S:RATE,...",
             read=values.points,
@@ -523,7 +523,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = None
     user_centric_rate: Annotated[
         Positive | None,
-        option(
+        rare(
             "--user-centric-rate",
             "Requests per second of --num-users together; each sends a turn every users/rate seconds.",
             group=_ARRIVALS,
@@ -532,13 +532,11 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = None
     users: Annotated[
         Count | None,
-        option("--num-users", "Users at a time, with --user-centric-rate.", group=_ARRIVALS, most=1_000_000),
+        rare("--num-users", "Users at a time, with --user-centric-rate.", group=_ARRIVALS, most=1_000_000),
     ] = None
     request_rate_ramp_s: Annotated[
         Positive | None,
-        option(
-            "--request-rate-ramp-duration", "Change the rate to --request-rate over so long, s.", group=_RAMPS
-        ),
+        option("--request-rate-ramp-duration", "Take this long to reach --request-rate.", group=_RAMPS),
     ] = None
     request_rate_ramp_start: Annotated[
         NonNegative | None,
@@ -554,9 +552,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = "linear"
     concurrency_ramp_s: Annotated[
         Positive | None,
-        option(
-            "--concurrency-ramp-duration", "Change the slots to --concurrency over so long, s.", group=_RAMPS
-        ),
+        option("--concurrency-ramp-duration", "Take this long to reach --concurrency.", group=_RAMPS),
     ] = None
     concurrency_ramp_start: Annotated[
         Count | None,
@@ -572,9 +568,9 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = "linear"
     prefill_concurrency_ramp_s: Annotated[
         Positive | None,
-        option(
+        rare(
             "--prefill-concurrency-ramp-duration",
-            "Change the prefill slots to --prefill-concurrency over so long, s.",
+            "Take this long to reach --prefill-concurrency.",
             group=_RAMPS,
         ),
     ] = None
@@ -616,7 +612,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = None
     sessions: Annotated[
         Count | None,
-        option(
+        rare(
             "--num-sessions --num-conversations --conversation-num",
             "Conversations to begin; each that has begun goes on to its last turn.",
             group=_STOPS,
@@ -638,7 +634,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
         option(
             "--failed-request-threshold --max-error-rate",
-            "Give up when more than this share of the last 100 requests (20 at first) failed; 1: never. Default: 0.5.",
+            "Give up above this share of failures in the last 100 (at first 20); 1: never. Default: 0.5.",
             group=_STOPS,
             form="SHARE",
         ),
@@ -647,7 +643,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         dict[str, Positive],
         option(
             "--stop-when",
-            "Stop once the 95 % interval of a mean is within so many percent of it: request_latency:2.",
+            "Stop when a mean is known to so many percent (95 %): request_latency:2.",
             group=_STOPS,
             form="METRIC:PERCENT",
             read=values.limits,
@@ -671,10 +667,10 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = 0
     warmup_sessions: Annotated[
         Count | None,
-        option("--num-warmup-sessions", "Conversations of the warm-up, instead of requests.", group=_PHASES),
+        rare("--num-warmup-sessions", "Conversations of the warm-up, instead of requests.", group=_PHASES),
     ] = None
     warmup_duration_s: Annotated[
-        Positive | None, option("--warmup-duration", "Warm up for this long, s.", group=_PHASES)
+        Positive | None, option("--warmup-duration", "Warm up for this long.", group=_PHASES)
     ] = None
     warmup_grace_s: Annotated[
         NonNegative | None,
@@ -716,7 +712,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = None
     warmup_handover: Annotated[
         Literal["drained", "seamless"],
-        option(
+        rare(
             "--warmup-handover",
             "Measure once all answers of the warm-up have ended, or while the last ones still come.",
             group=_PHASES,
@@ -726,7 +722,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         Positive | None,
         option(
             "--cooldown-duration",
-            "Keep the load up this much longer, s, left out of every number.",
+            "Keep the load up this much longer, unmeasured.",
             group=_PHASES,
         ),
     ] = None
@@ -760,7 +756,7 @@ class SloConfig(Section, frozen=True, kw_only=True):
         dict[str, NonNegative],
         option(
             "--goodput",
-            'Limits in the units of the summary: "time_to_first_token:200 inter_token_latency:20".',
+            'Limits in the units of the summary: "ttft:200 request_latency:900".',
             form='"METRIC:VALUE ..."',
             read=values.limits,
         ),
