@@ -22,10 +22,9 @@ import trustme
 
 from loadstone.board import FIELDS, Board, Field
 from loadstone.load import worker
-from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, TlsJob
+from loadstone.load.job import Job, PhaseDone, PhaseOrder, PhaseSent, Quit, Ready, TargetJob, TlsJob
 from loadstone.load.worker import Worker
-from loadstone.plan.store import ROW as PLAN_ROW
-from loadstone.plan.store import ROWS, Draft, Writer
+from loadstone.plan.store import Draft, Writer, rows_file
 from loadstone.recording import (
     CLOCK,
     END,
@@ -291,13 +290,16 @@ class Flew(NamedTuple):
 
 
 class Overheard(Worker):
-    """A worker in this process: what it says is kept, and it quits after its last phase."""
+    """A worker in this process: what it says is kept, and it quits after its last phase.
+
+    Orders that begin by themselves (`start_ns` None) are given together with the one before them.
+    """
 
     def __init__(self, job, orders):
         self._told, self._tell = os.pipe()
         super().__init__(job, self._told)
         self.words = []
-        self._orders = list(orders)
+        self._to_give = list(orders)
 
     def tell(self, order):
         """What main would say."""
@@ -305,12 +307,15 @@ class Overheard(Worker):
 
     def say(self, word):
         self.words.append(word)
-        if self._orders:
-            order = self._orders.pop(0)
-            os.lseek(self._job.rows_fd, order.first_row * PLAN_ROW.size, os.SEEK_SET)
-            self.tell(_begun_at(order, time.monotonic_ns()))
-        else:
+        if isinstance(word, PhaseSent) or self._stages or self._orders:
+            return
+        if not self._to_give:
             self.tell(Quit())
+            return
+        now = time.monotonic_ns()
+        self.tell(_begun_at(self._to_give.pop(0), now))
+        while self._to_give and (self._to_give[0].start_ns is None or self._to_give[0].start_ns > 0):
+            self.tell(_begun_at(self._to_give.pop(0), now))
 
     def close(self):
         for connection in filter(None, self._links.by_fd):
@@ -322,28 +327,40 @@ class Overheard(Worker):
 
 
 def _begun_at(order, now):
-    """The order with its times, which tests give from the start of the phase, on the clock."""
-    times = {name: getattr(order, name) for name in ("start_ns", "stop_ns", "cut_ns")}
-    return msgspec.structs.replace(
-        order, **{name: now + at_ns for name, at_ns in times.items() if at_ns is not None}
-    )
+    """The order on the clock; tests give the start from the start of the first phase."""
+    return order if order.start_ns is None else msgspec.structs.replace(order, start_ns=now + order.start_ns)
 
 
-def _phase(requests, slots=1, first_row=0, number=0, **changes):
-    order = PhaseOrder(
-        number=number, first_row=first_row, rows=requests, start_ns=0, stop_ns=None, cut_ns=None, slots=slots
-    )
+def _phase(requests, slots=1, first_row=0, number=0, prefill=None, **changes):
+    """An order; of slots it has so many from the start on, or steps. Its rows are opened by whoever flies it."""
+    steps = {name: ((0, level),) if isinstance(level, int) else level for name, level in
+             (("slots", slots), ("prefill", prefill))}  # fmt: skip
+    order = PhaseOrder(number=number, rows_fd=-1, first_row=first_row, rows=requests, start_ns=0, **steps)
     return msgspec.structs.replace(order, **changes)
 
 
-def _write_plan(folder, rows, body=b"{}"):
-    """Rows given by their due times."""
-    writer = Writer(folder)
-    writer.append(Draft(due, body, -1, -1, i, 0, 0) for i, due in enumerate(rows))
+def _write_plan(folder, rows, body=b"{}", first_rows=(0,)):
+    """Rows given by their due times, or as drafts; `first_rows` are those with which phases begin."""
+    writer = Writer(folder, first_rows)
+    for i, row in enumerate(rows):
+        phase = sum(first <= i for first in first_rows) - 1
+        writer.append([Draft(row, body, -1, -1, i, 0, phase) if isinstance(row, int) else row])
     writer.close()
 
 
-def _job_for(home, address, *, family=socket.AF_INET, tls=None, rows_fd=-1, blocks=1, **changes):
+def _job_for(
+    home,
+    address,
+    *,
+    family=socket.AF_INET,
+    tls=None,
+    blocks=1,
+    head=None,
+    tunnel=b"",
+    authority="host:1",
+    targets=None,
+    **changes,
+):
     target = url.parse("host:1")
     job = Job(
         worker=0,
@@ -351,14 +368,18 @@ def _job_for(home, address, *, family=socket.AF_INET, tls=None, rows_fd=-1, bloc
         folder=str(home),
         board=str(home / "board"),
         blocks=blocks,
-        rows_fd=rows_fd,
-        head=request.head(target, "/v1/chat/completions", streaming=True, api_key="key"),
+        targets=targets
+        or [
+            TargetJob(
+                head=head or request.head(target, "/v1/chat/completions", streaming=True, api_key="key"),
+                family=int(family),
+                address=address,
+                authority=authority,
+                tls=tls,
+                tunnel=tunnel,
+            )
+        ],
         id_prefix="r-",
-        family=int(family),
-        address=address,
-        authority="host:1",
-        tls=tls,
-        tunnel=b"",
         reuse="pooled",
         endpoint="chat",
         streaming=True,
@@ -450,25 +471,29 @@ def fly(new_home, serve, monkeypatch):
             family=socket.AF_INET, **changes):  # fmt: skip
         home = new_home()
         server = serve(*scripts, family=family, context=context)
-        _write_plan(home / "plan", due or [-1] * requests, body)
+        orders = orders or [_phase(len(due) if due else requests, slots)]
+        first_rows = [order.first_row for order in orders]
+        _write_plan(home / "plan", due or [-1] * requests, body, first_rows)
         Board(home / "board", 1, create=True).close()
-        rows_fd = os.open(home / "plan" / ROWS, os.O_RDONLY)
+        fds = [os.open(home / "plan" / rows_file(first), os.O_RDONLY) for first in first_rows]
+        orders = [msgspec.structs.replace(order, rows_fd=fd) for order, fd in zip(orders, fds, strict=True)]
         if context:
             changes.setdefault("tls", TlsJob(server_name="localhost", verify=True))
         changes.setdefault("portable", run.portable)
-        job = _job_for(home, address or server.address, family=family, rows_fd=rows_fd, **changes)
-        run.worker = Overheard(job, orders or [_phase(len(due) if due else requests, slots)])
+        job = _job_for(home, address or server.address, family=family, **changes)
+        run.worker = Overheard(job, orders)
         try:
             run.worker.run()
         finally:
             run.worker.close()
-            os.close(rows_fd)
+            for fd in fds:
+                os.close(fd)
         flights = flights_of(home / "recording")
         board = Board(home / "board", 1)
         fields = board.live().fields
         board.close()
         assert isinstance(run.worker.words[0], Ready)
-        done = run.worker.words[1:]
+        done = [word for word in run.worker.words[1:] if isinstance(word, PhaseDone)]
         assert sum(word.flights for word in done) == len(flights) == fields[Field.ENDED]
         assert sum(word.reads for word in done) == sum(
             len(flown.reads) + len(flown.passed_over) for flown in flights

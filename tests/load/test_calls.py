@@ -18,11 +18,11 @@ import pytest
 from loadstone.load import worker as worker_module
 from loadstone.load.worker import Worker
 
-A_READ = 5
+A_READ = 2
 """All of them for the wake-up that brought it: in mid-stream the bytes themselves cost no Python call."""
-A_WAKE_UP = 5
-A_REQUEST = 50
-"""Beside its wake-ups. Five of them keep a spoilt connection from carrying a request: one look whether it is quiet, one
+A_WAKE_UP = 1
+A_REQUEST = 70
+"""Beside its wake-ups. Some twenty find out which request goes next, and when to look again. Five of them keep a spoilt connection from carrying a request: one look whether it is quiet, one
 whether the answer was the last thing said, and three at the pool."""
 
 pytestmark = [

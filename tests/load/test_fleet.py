@@ -14,9 +14,8 @@ from loadstone.child import Child
 from loadstone.interrupt import Interrupt
 from loadstone.load import fleet as fleet_module
 from loadstone.load.conduct import Conduct
-from loadstone.load.fleet import Fleet, share
+from loadstone.load.fleet import Fleet
 from loadstone.plan.schedule import Phase
-from loadstone.plan.store import ROWS
 from loadstone.recording import WireEnd
 
 S, MS = 1_000_000_000, 1_000_000
@@ -45,13 +44,10 @@ def phase(**changes):
     return Phase(
         **{
             "name": "measured",
+            "kind": "warmup" if changes.get("name") == "warmup" else "measured",
             "pattern": "closed",
-            "rate": None,
-            "smoothness": None,
             "slots": 1,
-            "requests": None,
-            "duration_ns": None,
-            "grace_ns": None,
+            "slot_steps": ((0, slots),) if (slots := changes.get("slots", 1)) else (),
             **changes,
         }
     )
@@ -60,24 +56,26 @@ def phase(**changes):
 class Led:
     """A fleet led through phases, and what came of it."""
 
-    def __init__(self, home, workers, job, recorded):
+    def __init__(self, home, workers, first_rows, job, recorded):
         self.board = Board(home / "board", workers, create=True)
-        self.fleet = Fleet(workers, home / "plan" / ROWS, home / "log", self.board)
+        self.fleet = Fleet(workers, home / "plan", first_rows, home / "log", self.board)
         self.fleet.brief(job)
         self.interrupt = Interrupt()
         self._home = home
         self._recorded = recorded
         self.ticks = Counter()
+        self.waiting = []
 
-    def lead(self, *phases, tick=None):
-        def ticked(name, elapsed_s):
-            self.ticks[name] += 1
+    def lead(self, *phases, tick=None, **hooks):
+        def ticked(phase, elapsed_s, waiting):
+            self.ticks[phase.name] += 1
+            self.waiting.append(waiting)
             assert elapsed_s >= 0
             if tick:
                 tick()
 
-        conduct = Conduct(self.fleet, self.board, self._home / "plan", self.interrupt)
-        self.conducted = conduct.lead(phases, ticked)
+        conduct = Conduct(self.fleet, self.board, self._home / "plan", self.interrupt, **hooks)
+        self.conducted = conduct.lead(phases, 1, ticked)
         self.fields = self.board.live().fields
         self.drawn = [self.board.block(worker)[Field.DRAWN] for worker in range(self.fleet.workers)]
         self.fleet.quit()
@@ -101,10 +99,10 @@ class Led:
 def led(new_home, serve, job_for, write_plan, read_recording):
     """Starts a fleet: `led(script, due=[...], workers=2)`. A worker that was killed may leave flights without an end."""
 
-    def start(*scripts, due, workers=2, **changes):
+    def start(*scripts, due, workers=2, first_rows=(0,), **changes):
         home = new_home()
         server = serve(*scripts)
-        write_plan(home / "plan", due)
+        write_plan(home / "plan", due, first_rows=first_rows)
 
         def recorded(folder):
             flights = read_recording(folder)[0]
@@ -113,20 +111,13 @@ def led(new_home, serve, job_for, write_plan, read_recording):
 
         job = job_for(home, server.address, blocks=workers, **changes)
         start.server = server
-        fleets.append(Led(home, workers, job, recorded))
+        fleets.append(Led(home, workers, first_rows, job, recorded))
         return fleets[-1]
 
     fleets = []
     yield start
     for one in fleets:
         one.fleet.kill()
-
-
-@pytest.mark.parametrize(
-    ("slots", "shares"), [(7, [3, 2, 2]), (3, [1, 1, 1]), (1, [1, 0, 0]), (None, [None] * 3)]
-)
-def test_slots_are_shared_out_evenly(slots, shares):
-    assert [share(slots, worker, 3) for worker in range(3)] == shares
 
 
 def test_two_workers_send_every_row_exactly_once(led):
@@ -154,8 +145,10 @@ def test_an_open_loop_is_dealt_out(led):
 
 
 def test_warm_up_and_measured_phase_have_their_own_rows(led):
-    run = led(answering, due=[-1] * 30)
-    conducted = run.lead(phase(name="warmup", slots=4, requests=10), phase(slots=4, requests=20))
+    run = led(answering, due=[-1] * 30, first_rows=(0, 10))
+    conducted = run.lead(
+        phase(name="warmup", slots=4, requests=10), phase(slots=4, requests=20, first_row=10)
+    )
     assert [(log.name, log.first_row, log.planned) for log in conducted.phases] == [
         ("warmup", 0, 10),
         ("measured", 10, 20),
@@ -219,15 +212,15 @@ def test_rows_dealt_to_a_dead_worker_stay_planned(led):
 
     (log,) = run.lead(phase(pattern="constant", rate=50.0, slots=None, requests=60), tick=kill).phases
     assert set(run.fleet.deaths) == {1}
-    assert (log.planned, log.dealt, log.drawn) == (60, True, sum(run.drawn))
+    assert (log.planned, log.dealt, log.drawn) == (60, True, 0)
     assert run.drawn[0] == 30 > run.drawn[1]
 
 
 def test_a_fleet_without_a_living_worker_ends_its_phase(led):
-    run = led(answering, due=[-1] * 10)
+    run = led(answering, due=[-1] * 10, first_rows=(0, 5))
     for worker in (0, 1):
         os.kill(run.pid(worker), signal.SIGKILL)
-    conducted = run.lead(phase(name="warmup", slots=2, requests=5), phase(slots=2, requests=5))
+    conducted = run.lead(phase(name="warmup", slots=2, requests=5), phase(slots=2, requests=5, first_row=5))
     assert set(run.fleet.deaths) == {0, 1}
     assert [worker.fault for worker in conducted.workers] == ["killed by signal 9"] * 2
     assert [(log.name, log.planned) for log in conducted.phases] == [("warmup", 0)]
@@ -303,26 +296,28 @@ def test_a_worker_without_a_beat_is_killed_though_it_is_not_stopped(led, monkeyp
 
 
 def test_trouble_of_a_worker_stops_the_load_at_once(led):
-    run = led(stuck, due=[-1] * 10)
+    run = led(stuck, due=[-1] * 10, first_rows=(0, 5))
 
     def trouble():
         if run.sent == 2:
             run.fleet.trouble = "no space left"
 
-    conducted = run.lead(phase(name="warmup", slots=2, requests=5), phase(requests=5), tick=trouble)
+    conducted = run.lead(
+        phase(name="warmup", slots=2, requests=5), phase(requests=5, first_row=5), tick=trouble
+    )
     assert conducted.stop == ("trouble", "no space left")
     assert [log.name for log in conducted.phases] == ["warmup"]
     assert run.ends == {CANCELLED: 2}
 
 
 def test_one_interrupt_stops_sending_and_awaits_answers(led):
-    run = led(slow, due=[-1] * 1_000)
+    run = led(slow, due=[-1] * 1_010, first_rows=(0, 1_000))
 
     def interrupt():
         if run.sent:
             run.interrupt.asked = 1
 
-    conducted = run.lead(phase(slots=4, requests=1_000), phase(requests=10), tick=interrupt)
+    conducted = run.lead(phase(slots=4, requests=1_000), phase(requests=10, first_row=1_000), tick=interrupt)
     assert conducted.stop == ("user", "interrupted")
     assert len(conducted.phases) == 1
     assert 0 < len(run.flights) < 1_000

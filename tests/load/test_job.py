@@ -7,7 +7,18 @@ import socket
 import msgspec
 import pytest
 
-from loadstone.load.job import Job, Order, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, TlsJob, Word
+from loadstone.load.job import (
+    Job,
+    Order,
+    PhaseDone,
+    PhaseOrder,
+    PhaseSent,
+    Quit,
+    Ready,
+    StopOrder,
+    TlsJob,
+    Word,
+)
 
 
 @pytest.fixture
@@ -26,14 +37,16 @@ def test_a_job_is_read_as_it_was_told(job):
     assert b"\n" not in line
     told = msgspec.json.decode(line, type=Job)
     assert told == job
-    assert told.address == ("::1", 8000, 0, 0)
-    assert isinstance(told.address, tuple)
+    [target] = told.targets
+    assert target.address == ("::1", 8000, 0, 0)
+    assert isinstance(target.address, tuple)
 
 
 @pytest.mark.parametrize(
     "order",
     [
-        PhaseOrder(number=1, first_row=2, rows=None, start_ns=2**62, stop_ns=None, cut_ns=7, slots=0),
+        PhaseOrder(number=1, rows_fd=3, first_row=2, start_ns=2**62, duration_ns=7, slots=((0, 1), (5, 2))),
+        PhaseOrder(number=1, rows_fd=3, first_row=2, rows=4, prefill=((0, 0),), drain_queue=True),
         StopOrder(stop_ns=1, cut_ns=2),
         Quit(),
     ],
@@ -46,8 +59,15 @@ def test_orders_are_told_apart(order):
     "word",
     [
         Ready(kernel_stamps=True),
-        PhaseDone(number=0, flights=2, reads=3, cpu_ns=4, wall_ns=5, end_ns=6, starved=7),
+        PhaseSent(number=0, start_ns=1, end_ns=2),
+        PhaseDone(number=0, start_ns=1, flights=2, reads=3, cpu_ns=4, wall_ns=5, end_ns=6, starved=7),
+        PhaseDone.never(2, 9),
     ],
 )
 def test_words_are_told_apart(word):
     assert msgspec.json.decode(msgspec.json.encode(word), type=Word) == word
+
+
+def test_a_phase_that_never_began_says_so():
+    assert not PhaseDone.never(1, now=5).begun
+    assert PhaseDone(number=0, start_ns=1, flights=0, reads=0, cpu_ns=0, wall_ns=0, end_ns=6, starved=0).begun

@@ -5,21 +5,31 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import count
 
 import pytest
 
 from loadstone.load.job import PhaseOrder
 from loadstone.load.rows import Dealt, Shared
-from loadstone.plan.store import ROW, ROWS, Draft, Writer
+from loadstone.plan.store import Draft, Writer, rows_file
 
-DRAFT = Draft(-1, b"{}", -1, -1, 0, 0, 0)
+END = Draft(-1, b"", -1, -1, 0, 0, 0)
+
+
+def drafts(turns, first=0):
+    """Conversations from number `first` on, of so many turns each."""
+    return [
+        Draft(-1, b"{}", -1, -1, conversation, turn, 0, int(turn == last - 1), opens=int(not turn))
+        for conversation, last in enumerate(turns, first)
+        for turn in range(last)
+    ]
+
 
 TAKE_ALL = """
 import sys
 from loadstone.load.job import PhaseOrder
 from loadstone.load.rows import Shared
-order = PhaseOrder(number=0, first_row=0, rows=None, start_ns=0, stop_ns=None, cut_ns=None, slots=1)
-rows = Shared(int(sys.argv[1]), order)
+rows = Shared(PhaseOrder(number=0, rows_fd=int(sys.argv[1]), first_row=0))
 print("ready", flush=True)
 sys.stdin.readline()
 while row := rows.next():
@@ -27,45 +37,40 @@ while row := rows.next():
 """
 
 
-def order(first_row=0, rows=None):
-    return PhaseOrder(
-        number=0, first_row=first_row, rows=rows, start_ns=0, stop_ns=None, cut_ns=None, slots=1
-    )
-
-
 @pytest.fixture
 def plan(tmp_path):
-    """A plan of as many rows as asked for; it can grow."""
-    writer = Writer(tmp_path)
+    """A plan whose rows begin with number `first`: `plan(20)` adds conversations of one turn; drafts are added as given."""
+    writers = {}
+    fds = []
+    conversations = count()
 
-    def grow(rows):
-        writer.append([DRAFT] * rows)
-        return tmp_path / ROWS
+    def grow(rows, first=0):
+        if not writers:
+            writers[first] = Writer(tmp_path, [first])
+            fds.append(os.open(tmp_path / rows_file(first), os.O_RDONLY))
+        [(first, writer)] = writers.items()
+        writer.append(
+            [drafts([1], next(conversations))[0] for _ in range(rows)] if isinstance(rows, int) else rows
+        )
+        return fds[0]
 
     yield grow
-    writer.close()
-
-
-@pytest.fixture
-def opened():
-    fds = []
-
-    def open_(path, first_row=0):
-        fds.append(os.open(path, os.O_RDONLY))
-        os.lseek(fds[-1], first_row * ROW.size, os.SEEK_SET)
-        return fds[-1]
-
-    yield open_
+    for writer in writers.values():
+        writer.close()
     for fd in fds:
         os.close(fd)
+
+
+def order(fd, first_row=0, rows=None):
+    return PhaseOrder(number=0, rows_fd=fd, first_row=first_row, rows=rows)
 
 
 def requests(source):
     return [row.request for row in iter(source.next, None)]
 
 
-def test_processes_that_share_a_description_take_every_row_exactly_once(plan, opened):
-    fd = opened(plan(20_000))
+def test_processes_that_share_a_description_take_every_row_exactly_once(plan):
+    fd = plan(20_000)
     children = [
         subprocess.Popen(
             [sys.executable, "-c", TAKE_ALL, str(fd)],
@@ -87,29 +92,28 @@ def test_processes_that_share_a_description_take_every_row_exactly_once(plan, op
     assert sorted(taken[0] + taken[1]) == list(range(20_000))
 
 
-def test_a_phase_takes_its_own_rows_only(plan, opened):
-    fd = opened(plan(10), first_row=3)
-    shared = Shared(fd, order(first_row=3, rows=4))
+def test_a_phase_takes_its_own_rows_only(plan):
+    shared = Shared(order(plan(10, first=3), first_row=3, rows=4))
     assert requests(shared) == [3, 4, 5, 6]
     assert not shared.starved
 
 
-def test_a_phase_of_unknown_length_takes_what_there_is(plan, opened):
-    shared = Shared(opened(plan(3)), order())
+def test_a_phase_of_unknown_length_takes_what_there_is(plan):
+    shared = Shared(order(plan(3)))
     assert requests(shared) == [0, 1, 2]
     assert shared.starved
     plan(2)
     assert requests(shared) == [3, 4]
 
 
-def test_the_end_of_a_phase_is_not_starvation_even_where_the_plan_ends(plan, opened):
-    shared = Shared(opened(plan(5)), order(rows=5))
+def test_the_end_of_a_phase_is_not_starvation_even_where_the_plan_ends(plan):
+    shared = Shared(order(plan(5), rows=5))
     assert requests(shared) == [0, 1, 2, 3, 4]
     assert not shared.starved
 
 
-def test_a_row_that_is_not_composed_yet_is_starvation(plan, opened):
-    shared = Shared(opened(plan(2)), order(rows=4))
+def test_a_row_that_is_not_composed_yet_is_starvation(plan):
+    shared = Shared(order(plan(2), rows=4))
     assert requests(shared) == [0, 1]
     assert shared.starved
     plan(2)
@@ -119,14 +123,14 @@ def test_a_row_that_is_not_composed_yet_is_starvation(plan, opened):
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 def test_dealt_rows_are_a_partition(plan, workers):
-    path = plan(20)
-    dealt = [requests(Dealt(path, order(4, 15), worker, workers)) for worker in range(workers)]
+    fd = plan(20, first=4)
+    dealt = [requests(Dealt(order(fd, 4, 15), worker, workers)) for worker in range(workers)]
     assert sorted(row for rows in dealt for row in rows) == list(range(4, 19))
     assert dealt[0] == list(range(4, 19, workers))
 
 
 def test_dealt_rows_are_waited_for_while_they_are_composed(plan):
-    dealt = Dealt(plan(3), order(rows=6), worker=1, workers=2)
+    dealt = Dealt(order(plan(3), rows=6), worker=1, workers=2)
     assert requests(dealt) == [1]
     assert dealt.starved
     plan(3)
@@ -134,10 +138,50 @@ def test_dealt_rows_are_waited_for_while_they_are_composed(plan):
     assert not dealt.starved
 
 
-def test_a_dealt_source_gives_its_descriptor_back(plan):
-    dealt = Dealt(plan(1), order(), 0, 1)
-    fd = dealt._fd
-    os.fstat(fd)
-    del dealt
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(fd)
+@pytest.mark.parametrize("source", [Shared, lambda order: Dealt(order, 0, 1)])
+def test_the_mark_of_its_end_ends_a_phase_of_unknown_length(plan, source):
+    rows = source(order(plan(2)))
+    assert requests(rows) == [0, 1]
+    assert rows.starved
+    plan([END, END])
+    assert requests(rows) == []
+    assert not rows.starved
+
+
+def test_a_conversation_is_taken_by_the_row_that_opens_it(plan):
+    fd = plan(drafts([2, 1, 3, 2]))
+    shared = Shared(order(fd, rows=8))
+    assert requests(shared) == [0, 2, 3, 6]
+    assert not shared.starved
+    os.lseek(fd, 0, os.SEEK_SET)
+    assert [requests(Dealt(order(fd, rows=8), worker, 2)) for worker in (0, 1)] == [[0, 3], [2, 6]]
+
+
+@pytest.mark.parametrize("source", [Shared, lambda order: Dealt(order, 0, 1)])
+def test_later_rows_of_a_conversation_are_read_by_whoever_took_it(plan, source):
+    rows = source(order(plan(drafts([3, 1]), first=7), first_row=7))
+    first = rows.next()
+    second = rows.after(first)
+    assert [(row.request, row.turn, row.final) for row in (first, second, rows.after(second))] == [
+        (7, 0, 0),
+        (8, 1, 0),
+        (9, 2, 1),
+    ]
+    assert requests(rows) == [10]
+
+
+def test_a_later_row_that_is_not_composed_yet_is_none(plan):
+    first, second = drafts([2])
+    rows = Shared(order(plan([first])))
+    taken = rows.next()
+    assert rows.after(taken) is None
+    plan([second])
+    assert rows.after(taken).turn == 1
+
+
+@pytest.mark.parametrize("source", [Shared, lambda order: Dealt(order, 0, 1)])
+def test_what_is_wanted_is_the_row_behind_the_last_one_read(plan, source):
+    rows = source(order(plan(3, first=50), first_row=50))
+    assert rows.wanted == 50
+    assert requests(rows) == [50, 51, 52]
+    assert rows.wanted == 53

@@ -6,35 +6,83 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadstone.load.capacity import NEVER_NS, Capacity
 from loadstone.load.job import PhaseOrder
-from loadstone.load.slots import Slots
+from loadstone.load.slots import REST_NS, Slots
 from loadstone.plan.store import WHEN_A_SLOT_FREES, Row
 
 START = 1_000
 
 
 class Rows:
-    """Rows given by their due times; `None` stands for a moment in which the plan has no further one yet."""
+    """Rows given by their due times or as rows; `None` stands for a moment in which the plan has no further one yet."""
 
-    def __init__(self, due_times):
-        self._left = list(due_times)
-        self._taken = 0
+    def __init__(self, given):
+        self._left = list(given)
+        self._taken = []
         self.starved = False
+        self.wanted = 0
 
     def next(self):
-        self.starved = bool(self._left) and self._left[0] is None
-        if self.starved or not self._left:
-            self._left = self._left[1:]
-            return None
-        self._taken += 1
-        return Row(self._taken - 1, self._left.pop(0), 0, 0, -1, -1, 0, 0, 0)
+        while self._left:
+            self.starved = self._left[0] is None
+            given = self._left.pop(0)
+            if self.starved:
+                return None
+            self._taken.append(self._row(given))
+            if self._taken[-1].opens:
+                return self._taken[-1]
+        self.starved = False
+        return None
+
+    def after(self, row):
+        following = [given for given in self._left if given is not None]
+        later = [*self._taken, *following][row.request + 1]
+        return self._row(later, row.request + 1)
+
+    def _row(self, given, request=None):
+        request = len(self._taken) if request is None else request
+        if isinstance(given, Row):
+            return given._replace(request=request)
+        return Row(request, given, 0, 2, -1, -1, request, 0, 0)
 
 
-def slots(due_times, cap, stop_ns=None):
+def turns(*due_times, follows=1):
+    """A conversation: the due time of the first turn, then those of the later ones, or think times."""
+    last = len(due_times) - 1
+    return [
+        Row(0, due, 0, 2, -1, -1, 0, i, 0, int(i == last), follows=int(follows and i > 0), opens=int(not i))
+        for i, due in enumerate(due_times)
+    ]
+
+
+class Loop(Slots):
+    """Slots whose flights free their place when the test says so."""
+
+    def free(self, at_ns, unheard=False):
+        if self.capped:
+            self.over(at_ns, unheard)
+
+
+def slots(due_times, cap, stop_ns=None, prefill=None, drain=False):
+    def steps(level):
+        return ((0, level),) if isinstance(level, int) else level
+
     order = PhaseOrder(
-        number=0, first_row=0, rows=None, start_ns=START, stop_ns=stop_ns, cut_ns=None, slots=cap
+        number=0,
+        rows_fd=-1,
+        first_row=0,
+        duration_ns=None if stop_ns is None else stop_ns - START,
+        slots=steps(cap),
+        prefill=steps(prefill),
+        drain_queue=drain,
     )
-    return Slots(order, Rows(due_times))
+    places, begun = Capacity(), Capacity()
+    places.reset(order.slots, START)
+    begun.reset(order.prefill, START)
+    loop = Loop(order, START, Rows(due_times), places, begun)
+    loop.places, loop.prefill = places, begun
+    return loop
 
 
 def launched(slots, now):
@@ -76,7 +124,9 @@ def test_a_closed_loop_is_exhausted_once_a_free_slot_finds_no_row():
 
 
 def test_a_cap_without_slots_is_exhausted_from_the_start():
-    assert slots(CLOSED, cap=0).exhausted()
+    loop = slots(CLOSED, cap=0)
+    assert launched(loop, START) == []
+    assert loop.exhausted()
 
 
 def test_an_open_loop_launches_rows_when_they_are_due_whatever_is_under_way():
@@ -108,7 +158,7 @@ def test_with_a_cap_a_slot_holds_its_row_until_it_is_due():
     assert launched(loop, START) == [(0, START)]
     assert (loop.next_due_ns(), loop.queued(START + 99), loop.queued(START + 100)) == (START + 100, 0, 1)
     assert launched(loop, START + 100) == [(1, START + 100)]
-    assert loop.next_due_ns() is None
+    assert loop.next_due_ns() == NEVER_NS
 
 
 @pytest.mark.parametrize("cap", [None, 1, 3])
@@ -142,7 +192,7 @@ def test_an_open_loop_that_is_behind_still_sends_what_was_due_before_the_stop():
 def test_stopping_drops_the_rows_that_wait_and_ends_the_phase(cap):
     loop = slots([0, 100, 200], cap)
     launched(loop, START)
-    loop.stop(START + 50)
+    loop.stop(START + 50, START + 50)
     assert launched(loop, START + 300) == []
     assert loop.exhausted()
 
@@ -159,7 +209,7 @@ def test_after_the_stop_a_plan_that_is_behind_is_not_waited_for(cap):
 def test_stopping_keeps_a_row_that_is_due_before_it():
     loop = slots([0, 40, 200], cap=None)
     launched(loop, START)
-    loop.stop(START + 50)
+    loop.stop(START + 50, START + 50)
     assert not loop.exhausted()
     assert launched(loop, START + 45) == [(1, START + 40)]
     launched(loop, START + 50)
@@ -169,7 +219,7 @@ def test_stopping_keeps_a_row_that_is_due_before_it():
 def test_stopping_a_closed_loop_takes_effect_when_a_slot_frees():
     loop = slots(CLOSED, cap=1)
     launched(loop, START)
-    loop.stop(START + 10)
+    loop.stop(START + 10, START + 10)
     loop.free(START + 20)
     assert launched(loop, START + 20) == []
     assert loop.exhausted()
@@ -178,7 +228,7 @@ def test_stopping_a_closed_loop_takes_effect_when_a_slot_frees():
 def test_clearing_drops_everything():
     loop = slots([0, 10, 20], cap=3)
     launched(loop, START)
-    loop.clear()
+    loop.clear(START)
     assert launched(loop, START + 100) == []
     assert loop.exhausted()
 
@@ -218,4 +268,153 @@ def test_rows_go_once_in_order_never_early_and_never_above_the_cap(gaps, cap, ti
             flying += 1
         assert cap is None or flying <= cap
     assert gone == list(range(len(due)))
+    assert loop.exhausted()
+
+
+def test_a_slot_rests_after_a_request_that_got_no_answer():
+    loop = slots(CLOSED, cap=1)
+    launched(loop, START)
+    loop.over(START + 10, unheard=True)
+    assert launched(loop, START + 9 + REST_NS) == []
+    assert loop.next_due_ns() == START + 10 + REST_NS
+    assert launched(loop, START + 10 + REST_NS) == [(1, START + 10 + REST_NS)]
+
+
+def test_slots_come_and_go_by_steps():
+    loop = slots([WHEN_A_SLOT_FREES] * 9, cap=((0, 1), (100, 3), (200, 1)))
+    assert launched(loop, START + 50) == [(0, START)]
+    assert loop.next_due_ns() == START + 100
+    assert launched(loop, START + 101) == [(1, START + 100), (2, START + 100)]
+    assert launched(loop, START + 200) == []
+    loop.free(START + 210)
+    loop.free(START + 220)
+    assert launched(loop, START + 221) == []
+    loop.free(START + 230)
+    assert launched(loop, START + 231) == [(3, START + 230)]
+
+
+def test_a_loop_whose_slots_have_all_gone_is_exhausted():
+    loop = slots([WHEN_A_SLOT_FREES] * 9, cap=((0, 1), (100, 0)))
+    launched(loop, START)
+    assert launched(loop, START + 100) == []
+    assert loop.exhausted()
+
+
+# ---- prefill ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cap", "due"), [(4, WHEN_A_SLOT_FREES), (4, 0), (None, 0)])
+def test_no_more_are_before_their_first_token_than_may_be(cap, due):
+    loop = slots([due] * 4, cap, prefill=2)
+    assert [request for request, _ in launched(loop, START)] == [0, 1]
+    assert not loop.hungry()
+    assert loop.next_due_ns() == NEVER_NS
+    loop.prefill.give(START + 30)
+    assert launched(loop, START + 31) == [(2, START)]
+    assert launched(loop, START + 32) == []
+
+
+def test_what_waits_for_a_prefill_place_at_the_stop_is_not_launched():
+    loop = slots([0, 1, 2], cap=None, prefill=1, stop_ns=START + 50)
+    launched(loop, START + 3)
+    assert launched(loop, START + 50) == []
+    loop.prefill.give(START + 51)
+    assert launched(loop, START + 51) == []
+    assert loop.exhausted()
+
+
+# ---- draining the queue -------------------------------------------------------------------------------
+
+
+def test_a_queue_that_is_drained_is_launched_after_the_stop_but_nothing_due_later():
+    loop = slots([0, 10, 20, 60], cap=1, stop_ns=START + 50, drain=True)
+    launched(loop, START)
+    loop.free(START + 70)
+    assert launched(loop, START + 70) == [(1, START + 10)]
+    loop.free(START + 90)
+    assert launched(loop, START + 90) == [(2, START + 20)]
+    assert not loop.closed(START + 90)
+    loop.free(START + 95)
+    assert launched(loop, START + 95) == []
+    assert loop.exhausted()
+
+
+def test_a_stop_before_its_time_ends_the_draining_too():
+    loop = slots([0, 10], cap=1, stop_ns=START + 50, drain=True)
+    launched(loop, START)
+    loop.stop(START + 60, START + 60)
+    loop.free(START + 70)
+    assert launched(loop, START + 70) == []
+    assert loop.exhausted()
+
+
+# ---- conversations ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cap", [1, None])
+def test_a_later_turn_is_due_after_the_end_of_the_turn_before_it_and_a_think_time(cap):
+    loop = slots(turns(0, 30, 0), cap)
+    [first] = [loop.next(START)]
+    assert loop.follow(first.row, START + 100)
+    assert loop.next_due_ns() == START + 130
+    assert loop.next(START + 129) is None
+    second = loop.next(START + 140)
+    assert (second.row.turn, second.due_ns) == (1, START + 130)
+    assert loop.follow(second.row, START + 200)
+    third = loop.next(START + 200)
+    assert (third.row.turn, third.due_ns) == (2, START + 200)
+    assert not loop.follow(third.row, START + 300)
+
+
+def test_a_conversation_keeps_its_slot_while_it_thinks():
+    loop = slots([*turns(WHEN_A_SLOT_FREES, 50), *turns(WHEN_A_SLOT_FREES)], cap=1)
+    first = loop.next(START)
+    loop.follow(first.row, START + 10)
+    assert loop.next(START + 20) is None
+    second = loop.next(START + 60)
+    assert second.row.request == 1
+    assert not loop.follow(second.row, START + 70)
+    loop.over(START + 70)
+    assert loop.next(START + 70).row.request == 2
+
+
+def test_a_turn_with_a_due_time_of_its_own_is_late_when_the_turn_before_it_is():
+    loop = slots(turns(0, 50, follows=0), cap=None)
+    first = loop.next(START)
+    assert loop.follow(first.row, START + 80)
+    assert loop.next(START + 80).due_ns == START + 50
+
+
+@pytest.mark.parametrize("cap", [1, None])
+def test_a_turn_due_at_the_stop_or_later_is_not_sent(cap):
+    loop = slots(turns(0, 30), cap, stop_ns=START + 100)
+    first = loop.next(START)
+    assert not loop.follow(first.row, START + 70)
+
+
+def test_an_open_loop_begins_conversations_whatever_others_think_about():
+    loop = slots([*turns(0, 500), *turns(10)], cap=None)
+    first = loop.next(START)
+    loop.follow(first.row, START + 5)
+    assert loop.next(START + 10).row.request == 2
+    assert loop.next(START + 11) is None
+    assert loop.spent()
+    assert not loop.exhausted()
+    assert loop.next(START + 505).row.request == 1
+    assert loop.exhausted()
+
+
+def test_a_later_row_that_is_not_composed_yet_is_waited_for():
+    rows = Rows(turns(0, 30))
+    loop = slots([0], cap=1)
+    loop._rows = rows
+    first = loop.next(START)
+    composed, rows.after = rows.after, lambda row: None
+    assert loop.follow(first.row, START + 10)
+    assert loop.next(START + 50) is None
+    assert not loop.exhausted()
+    rows.after = composed
+    assert loop.next(START + 60).due_ns == START + 40
+    loop.free(START + 70)
+    loop.next(START + 70)
     assert loop.exhausted()

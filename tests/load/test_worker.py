@@ -513,11 +513,11 @@ def test_a_flight_that_timed_out_frees_its_slot(fly):
 
 
 def test_what_is_under_way_at_the_end_of_the_grace_is_cut(fly):
-    order = fly.phase(3, slots=2, stop_ns=200 * MS, cut_ns=250 * MS)
+    order = fly.phase(3, slots=2, duration_ns=200 * MS, grace_ns=50 * MS)
     flew = fly(stuck, requests=3, orders=[order])
     assert flew.ends == [CUT, CUT]
     start_ns = flew.flights[0].due_ns
-    assert all(flown.at_ns - start_ns >= order.cut_ns for flown in flew.flights)
+    assert all(flown.at_ns - start_ns >= order.duration_ns + order.grace_ns for flown in flew.flights)
 
 
 # ---- orders --------------------------------------------------------------------------------------------

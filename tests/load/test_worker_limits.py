@@ -498,7 +498,9 @@ def test_a_planned_stop_leaves_nothing_waiting_where_there_are_slots(fly, monkey
         raise OSError(errno.EADDRNOTAVAIL, "none left")
 
     monkeypatch.setattr(sockets, "start_connect", start_connect)
-    flew = fly(answering, orders=[fly.phase(9, slots=2, stop_ns=30 * MS, cut_ns=3_000 * MS)], requests=9)
+    flew = fly(
+        answering, orders=[fly.phase(9, slots=2, duration_ns=30 * MS, grace_ns=2_970 * MS)], requests=9
+    )
     assert flew.ends == [WireEnd.NOT_SENT] * 2
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from loadstone import environment
-from loadstone.board import Board, Field
+from loadstone.board import Board, Field, Live
 from loadstone.folder import DeathLog, PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
+from loadstone.load.course import Busy, Course, chain, cut_ns
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
-from loadstone.load.job import PhaseDone, PhaseOrder
-from loadstone.plan.schedule import DEFAULT_GRACE_S, Phase
+from loadstone.load.job import PhaseDone, PhaseSent
+from loadstone.plan.schedule import DEFAULT_GRACE_S, ROWS_KEPT_FREE, Phase
 from loadstone.plan.store import read_rows
 
 NOTICE_NS = 30_000_000
@@ -30,7 +31,7 @@ GIVEN_UP_GRACE_S = 2.0
 class Stop(NamedTuple):
     """What ended the load before its time, and why in one sentence."""
 
-    by: Literal["user", "failures", "trouble", "workers"]
+    by: Literal["user", "failures", "trouble", "workers", "steady"]
     why: str
 
 
@@ -38,7 +39,7 @@ BY_USER = Stop("user", "interrupted")
 
 
 class Conducted(NamedTuple):
-    """How the phases went. `workers` are those of the measured phase; `busy_share` is of all cores during it."""
+    """How the phases went. `workers` are those of the measured phases; `busy_share` is of all cores during these."""
 
     phases: list[PhaseLog]
     workers: list[WorkerLog]
@@ -47,11 +48,18 @@ class Conducted(NamedTuple):
     busy_share: float | None
 
 
+def _nothing(phase: Phase) -> None:
+    """Does nothing at the begin or end of a phase."""
+
+
 class Conduct:
     """A fleet about to be led through its phases.
 
     `trouble` tells why the load cannot go on, if it cannot; `threshold` is the share of failures at which it should
-    not (1: never); `deaths` lists the processes that died; `say` shows the user a line.
+    not (1: never); `deaths` lists the processes that died; `say` shows the user a line. `begins` is called before a
+    phase begins, or, where it follows without a pause, as soon as it is known to have begun; `ended` when every request
+    of it has ended. `steady` is shown the live numbers of measured phases, and tells why they are good enough,
+    if they are.
     """
 
     def __init__(
@@ -64,6 +72,9 @@ class Conduct:
         say: Callable[[str], None] = lambda line: None,
         threshold: float = 1.0,
         deaths: Callable[[], Sequence[DeathLog]] = tuple,
+        begins: Callable[[Phase], None] = _nothing,
+        ended: Callable[[Phase], None] = _nothing,
+        steady: Callable[[Live, float], str | None] = lambda live, elapsed_s: None,
     ) -> None:
         self._fleet = fleet
         self._board = board
@@ -73,81 +84,112 @@ class Conduct:
         self._say = say
         self._threshold = threshold
         self._deaths = deaths
+        self._begins = begins
+        self._ended = ended
+        self._steady = steady
         self._told: set[int] = set()
         """Deaths that were said, by the moment they were noticed."""
         self._why: Stop | None = None
         self._stop_ns: int | None = None
         self._cut_ns: int | None = None
+        self._done: list[dict[int, PhaseDone]] = []
+        """What the workers said of every measured phase."""
+        self._starved = 0
+        self._busy = Busy()
 
-    def lead(self, phases: Sequence[Phase], tick: Callable[[str, float], None]) -> Conducted:
-        """Runs all phases; `tick(phase, elapsed_s)` is called about 4 times a second.
+    def lead(
+        self, phases: Sequence[Phase], seed: int, tick: Callable[[Phase, float, int], None]
+    ) -> Conducted:
+        """Runs all phases; `tick(phase, elapsed_s, waiting)` is called about 4 times a second.
 
-        After a stop, and when no worker is left, the phases that have not begun are left out.
+        `waiting` are requests that are due and have not been sent. After a stop, and when no worker is left, the phases
+        that have not begun are left out.
         """
         logs: list[PhaseLog] = []
-        done: dict[int, PhaseDone] = {}
-        starved = 0
-        busy_share = None
-        first_row = 0
-        for number, phase in enumerate(phases):
+        first = 0
+        while first < len(phases):
+            following = first + 1
+            while following < len(phases) and phases[following].seamless:
+                following += 1
             if logs and self._interrupt.asked:  # since the last look of the phase before
                 self._why = self._why or BY_USER
             if logs and (self._why or not self._fleet.alive):
                 break
-            busy_before, time_before = environment.cpu_busy_s()
-            log, done = self._run(number, phase, first_row, tick)
-            busy, total = environment.cpu_busy_s()
-            busy_share = (busy - busy_before) / (total - time_before) if total > time_before else None
-            logs.append(log)
-            starved += sum(word.starved for word in done.values())
-            first_row += phase.requests or log.planned
-        workers = [self._worker(index, done.get(index)) for index in range(self._fleet.workers)]
-        return Conducted(logs, workers, self._why, starved, busy_share)
+            logs += self._run(first, phases[first:following], seed, tick)
+            first = following
+        workers = [self._worker(index) for index in range(self._fleet.workers)]
+        return Conducted(logs, workers, self._why, self._starved, self._busy.share)
 
     def _run(
-        self, number: int, phase: Phase, first_row: int, tick: Callable[[str, float], None]
-    ) -> tuple[PhaseLog, dict[int, PhaseDone]]:
+        self, first: int, phases: Sequence[Phase], seed: int, tick: Callable[[Phase, float, int], None]
+    ) -> list[PhaseLog]:
+        """Runs phases that follow each other without a pause; `first` is the number of the first one."""
+        self._begins(phases[0])
         before = self._board.live().fields
-        failures = Failures(self._threshold, phase.slots, before)
+        slots = max((phase.slots or 0 for phase in phases), default=0) or None
+        failures = Failures(self._threshold, slots, before)
         start_ns = time.monotonic_ns() + NOTICE_NS
-        stop_ns = None if phase.duration_ns is None else start_ns + phase.duration_ns
-        order = PhaseOrder(
-            number=number,
-            first_row=first_row,
-            rows=phase.requests,
-            start_ns=start_ns,
-            stop_ns=stop_ns,
-            cut_ns=None if stop_ns is None or phase.grace_ns is None else stop_ns + phase.grace_ns,
-            slots=None,
-        )
+        orders = chain(first, phases, self._fleet.rows_fds, start_ns, seed)
+        course = Course(phases, start_ns, self._plan)
+        self._busy.note(course.phase)
+
+        def sent(word: PhaseSent) -> None:
+            if course.heed(word.number - first, word.end_ns):
+                self._busy.note(course.phase)
+                self._begins(course.phase)
 
         def look() -> None:
+            live = self._board.live()
             elapsed_s = max(0, time.monotonic_ns() - start_ns) / 1e9
-            self._heed(phase, failures.look(self._board.live().fields, elapsed_s))
-            tick(phase.name, elapsed_s)
+            self._heed(course.phase, failures.look(live.fields, elapsed_s))
+            self._busy.note(course.phase)
+            if course.phase.kind == "measured" and (why := self._steady(live, course.elapsed_s())):
+                self._stop(Stop("steady", why), grace_s(course.phase))
+            drawn = self._fleet.drawn(first + course.at, course.phase.requests)
+            tick(course.phase, course.elapsed_s(), course.waiting(drawn, live.fields[Field.QUEUED]))
 
-        self._cut_ns = order.cut_ns
-        done = self._fleet.run(order, phase.slots, look)
+        self._cut_ns = cut_ns(orders[-1])
+        done = self._fleet.run(orders, look, sent)
+        self._busy.note(course.phase)
         self._heed_workers()  # the last one may have left between two looks
         self._tell_deaths()
-        if not self._fleet.alive and not done:
+        if not self._fleet.alive and not all(done):
             self._lost(start_ns)
-        end_ns = max((word.end_ns for word in done.values()), default=time.monotonic_ns())
-        stopped_ns = max(start_ns, min(t for t in (stop_ns, self._stop_ns, end_ns) if t is not None))
-        drawn = self._board.live().fields[Field.DRAWN] - before[Field.DRAWN]
-        if phase.slots is not None:  # a worker may be killed between taking a row and counting it
-            drawn = max(drawn, self._fleet.drawn(first_row, phase.requests))
-        log = PhaseLog(
+        logs = []
+        for number, (phase, order, words) in enumerate(zip(phases, orders, done, strict=True), first):
+            begun = {index: word for index, word in words.items() if word.begun}
+            if begun or number == first:
+                self._note(phase, begun)
+                logs.append(self._log(number, phase, order.start_ns or start_ns, begun))
+        return logs
+
+    def _note(self, phase: Phase, words: dict[int, PhaseDone]) -> None:
+        """Keeps what the workers said of a phase that has ended."""
+        self._ended(phase)
+        self._starved += sum(word.starved for word in words.values())
+        if phase.kind == "measured":
+            self._done.append(words)
+
+    def _log(self, number: int, phase: Phase, start_ns: int, words: dict[int, PhaseDone]) -> PhaseLog:
+        """How a phase went. Where every worker began it by itself, it began with the first one."""
+        start_ns = min((word.start_ns for word in words.values()), default=start_ns)
+        end_ns = max((word.end_ns for word in words.values()), default=time.monotonic_ns())
+        planned_stop_ns = None if phase.duration_ns is None else start_ns + phase.duration_ns
+        stopped_ns = min(t for t in (planned_stop_ns, self._stop_ns, end_ns) if t is not None)
+        drawn = 0 if phase.slots is None else self._fleet.drawn(number, phase.requests)
+        bounded = planned_stop_ns is not None or self._stop_ns is not None
+        return PhaseLog(
             name=phase.name,
-            first_row=first_row,
-            planned=self._planned(phase, first_row, start_ns, stopped_ns, drawn),
+            kind=phase.kind,
+            seamless=phase.seamless,
+            first_row=phase.first_row,
+            planned=self._planned(phase, start_ns, max(start_ns, stopped_ns) if bounded else None, drawn),
             start_ns=start_ns,
-            stop_ns=stopped_ns,
+            stop_ns=max(start_ns, stopped_ns),
             end_ns=max(start_ns, end_ns),
             drawn=drawn,
             dealt=phase.slots is None,
         )
-        return log, done
 
     def _lost(self, start_ns: int) -> None:
         """No worker is left: the load ends here, whatever of it was still to come."""
@@ -156,15 +198,31 @@ class Conduct:
         after_s = max(0, now - start_ns) / 1e9
         self._why = self._why or Stop("workers", f"every load-generating process died, after {after_s:.1f} s")
 
-    def _planned(self, phase: Phase, first_row: int, start_ns: int, stopped_ns: int, drawn: int) -> int:
-        """Rows that count: in a closed loop those drawn, else those due before the stop."""
-        if phase.pattern == "closed":
+    def _planned(self, phase: Phase, start_ns: int, stop_ns: int | None, drawn: int) -> int:
+        """Rows that count: in a closed loop those drawn, else those due before the stop (None: there was none).
+
+        A conversation counts whole, by its first row.
+        """
+        last = None if phase.requests is None else phase.first_row + phase.requests
+        if not phase.timed:
+            drawn = self._real(phase.first_row, drawn)
+            rest = read_rows(self._plan, phase.first_row + drawn, last)
+            return drawn + sum(1 for _ in takewhile(lambda row: not row.opens, rest))
+        if phase.requests is not None and stop_ns is None:
+            return phase.requests
+        rows = read_rows(self._plan, phase.first_row, last or following(phase))
+        return sum(
+            1
+            for _ in takewhile(
+                lambda row: not row.opens or stop_ns is None or start_ns + row.due_ns < stop_ns, rows
+            )
+        )
+
+    def _real(self, first_row: int, drawn: int) -> int:
+        """Of rows that were read from a plan, those that are no mark of its end."""
+        if not drawn or any(True for _ in read_rows(self._plan, first_row + drawn - 1, first_row + drawn)):
             return drawn
-        if phase.duration_ns is None and self._stop_ns is None:
-            return phase.requests or 0
-        last = None if phase.requests is None else first_row + phase.requests
-        rows = read_rows(self._plan, first_row, last)
-        return sum(start_ns + row.due_ns < stopped_ns for row in rows)
+        return sum(1 for _ in read_rows(self._plan, first_row, first_row + drawn))
 
     def _heed(self, phase: Phase, failing: str | None) -> None:
         """Stops the load when there is a reason to.
@@ -172,16 +230,15 @@ class Conduct:
         Answers under way have the grace when the user asks, little of it when too much fails, and none when the
         user asks again or nothing more can be recorded.
         """
-        grace_s = DEFAULT_GRACE_S if phase.grace_ns is None else phase.grace_ns / 1e9
         if self._interrupt.asked:
             at_once = self._interrupt.asked > 1
-            self._stop(BY_USER, 0.0 if at_once else grace_s)
+            self._stop(BY_USER, 0.0 if at_once else grace_s(phase))
         self._heed_workers()
         self._tell_deaths()
         if trouble := self._look_for_trouble():
-            self._stop(Stop("trouble", trouble), grace_s)
+            self._stop(Stop("trouble", trouble), grace_s(phase))
         if failing:
-            self._stop(Stop("failures", failing), min(grace_s, GIVEN_UP_GRACE_S))
+            self._stop(Stop("failures", failing), min(grace_s(phase), GIVEN_UP_GRACE_S))
 
     def _tell_deaths(self) -> None:
         """Says once of every process that died that it did, and what that means for the run."""
@@ -203,7 +260,7 @@ class Conduct:
             return
         self._stop_ns = self._stop_ns or now
         self._cut_ns = cut_ns
-        self._fleet.stop(self._stop_ns, cut_ns)
+        self._fleet.stop(self._stop_ns, cut_ns, given_up=why.by != "steady")
         reason = "" if why.by == "user" else f" ({why.why})"
         if grace_s:
             self._say(
@@ -212,20 +269,30 @@ class Conduct:
         else:
             self._say(f"cancelling what is under way{reason}")
 
-    def _worker(self, index: int, word: PhaseDone | None) -> WorkerLog:
+    def _worker(self, index: int) -> WorkerLog:
+        """One worker over all measured phases."""
         death = self._fleet.deaths.get(index)
         fault = death.fault if death else None
-        if word is None:
-            return WorkerLog(
-                worker=index, cpu_ns=0, wall_ns=0, flights=0, reads=0, fault=fault or "it said nothing"
-            )
+        words = [phase[index] for phase in self._done if index in phase]
+        if not words:
+            fault = fault or "it said nothing"
         return WorkerLog(
             worker=index,
-            cpu_ns=word.cpu_ns,
-            wall_ns=word.wall_ns,
-            flights=word.flights,
-            reads=word.reads,
+            cpu_ns=sum(word.cpu_ns for word in words),
+            wall_ns=sum(word.wall_ns for word in words),
+            flights=sum(word.flights for word in words),
+            reads=sum(word.reads for word in words),
             fault=fault,
-            waits=word.waits,
-            waited_ns=word.waited_ns,
+            waits=sum(word.waits for word in words),
+            waited_ns=sum(word.waited_ns for word in words),
         )
+
+
+def grace_s(phase: Phase) -> float:
+    """How long answers under way are awaited when a phase is stopped."""
+    return DEFAULT_GRACE_S if phase.grace_ns is None else phase.grace_ns / 1e9
+
+
+def following(phase: Phase) -> int:
+    """The number of the first row that is certainly none of this phase's, whose length nobody knew beforehand."""
+    return phase.first_row + ROWS_KEPT_FREE

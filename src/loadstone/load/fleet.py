@@ -11,7 +11,7 @@ import logging
 import os
 import selectors
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,8 +19,19 @@ import msgspec
 from loadstone.board import Board, Field
 from loadstone.child import CLOSE_S, STOPPED_S, Child, Silence
 from loadstone.folder import DeathLog
-from loadstone.load.job import Job, PhaseDone, PhaseOrder, Quit, Ready, StopOrder, Trouble, Word
-from loadstone.plan.store import ROW
+from loadstone.load.job import (
+    Job,
+    PhaseDone,
+    PhaseOrder,
+    PhaseSent,
+    Quit,
+    Ready,
+    StopOrder,
+    Trouble,
+    Word,
+)
+from loadstone.plan.steps import share
+from loadstone.plan.store import ROW, rows_file
 
 logger = logging.getLogger("loadstone")
 TICK_S = 0.25
@@ -32,33 +43,32 @@ OVERDUE_S = 5.0
 """A worker that has not ended a phase this long after its cut is taken for hung, and killed."""
 
 
-def share(slots: int | None, worker: int, workers: int) -> int | None:
-    """How many of the slots one worker has: as even as whole numbers allow; None stays None."""
-    if slots is None:
-        return None
-    return slots // workers + (worker < slots % workers)
-
-
 class Fleet:
-    """The worker processes. `rows_fd` is the shared description of the plan's rows; block w of the board is worker w's."""
+    """The worker processes.
 
-    def __init__(self, workers: int, rows_path: Path, log: Path, board: Board) -> None:
+    `plan` is the folder of the plan, `first_rows` the number of the first row of every phase; `rows_fds` are the shared
+    descriptions of their rows. Block w of the board is worker w's.
+    """
+
+    def __init__(self, workers: int, plan: Path, first_rows: Sequence[int], log: Path, board: Board) -> None:
         self.workers = workers
         self.deaths: dict[int, DeathLog] = {}
         """The workers that ended before their time, by number."""
         self.trouble: str | None = None
         """Why a worker says that it cannot go on."""
         self.kernel_stamps = True
-        self.rows_fd = os.open(rows_path, os.O_RDONLY | os.O_CREAT, 0o644)
-        self._children = [
-            Child("loadstone.load.worker", log, pass_fds=[self.rows_fd]) for _ in range(workers)
+        self.rows_fds = [
+            os.open(plan / rows_file(first), os.O_RDONLY | os.O_CREAT, 0o644) for first in first_rows
         ]
+        self._children = [Child("loadstone.load.worker", log, pass_fds=self.rows_fds) for _ in range(workers)]
         self._selector = selectors.DefaultSelector()
         for index, child in enumerate(self._children):
             self._selector.register(child, selectors.EVENT_READ, index)
         self._blocks = [board.block(index) for index in range(workers)]
         self._silence = Silence()
         self._stop: StopOrder | None = None
+        self._started: dict[int, int] = {}
+        """When each phase began, in the worker where it began last."""
         self._ended = False
 
     @property
@@ -69,7 +79,7 @@ class Fleet:
     def brief(self, job: Job) -> None:
         """Gives every worker its job and waits until all are ready, for `READY_S` at most."""
         for index, child in enumerate(self._children):
-            child.tell(msgspec.structs.replace(job, worker=index, workers=self.workers, rows_fd=self.rows_fd))
+            child.tell(msgspec.structs.replace(job, worker=index, workers=self.workers))
         until = time.monotonic() + READY_S
         waiting = self.alive
         while waiting:
@@ -81,38 +91,58 @@ class Fleet:
             if time.monotonic() >= until:
                 self._kill(waiting, f"not ready within {READY_S:g} s, then killed")
 
-    def run(self, order: PhaseOrder, slots: int | None, tick: Callable[[], None]) -> dict[int, PhaseDone]:
-        """Runs one phase in every worker that is alive, to its end; `tick` is called about 4 times a second.
+    def run(
+        self,
+        orders: Sequence[PhaseOrder],
+        tick: Callable[[], None],
+        sent: Callable[[PhaseSent], None] = lambda word: None,
+    ) -> list[dict[int, PhaseDone]]:
+        """Runs phases that follow each other without a pause in every worker that is alive, to their end.
 
-        The words of the workers by number; one that died is missing here and has an entry in `deaths`. Lasts as
-        long as the phase and its flights; a worker that shows no sign of life meanwhile is killed.
+        The orders have the slots of all workers together. `tick` is called about 4 times a second, `sent` when a worker
+        has nothing more to send of a phase. The words of the workers by phase and number; one that died is missing
+        and has an entry in `deaths`. Lasts as long as the phases and their flights; a worker that shows no sign of
+        life meanwhile is killed.
         """
         self._stop = None
-        os.lseek(self.rows_fd, order.first_row * ROW.size, os.SEEK_SET)
+        for order in orders:
+            os.lseek(order.rows_fd, 0, os.SEEK_SET)
         for index in self.alive:
-            self._children[index].tell(
-                msgspec.structs.replace(order, slots=share(slots, index, self.workers))
-            )
-        done: dict[int, PhaseDone] = {}
+            for order in orders:
+                self._children[index].tell(self._own(order, index))
+        done: dict[int, dict[int, PhaseDone]] = {order.number: {} for order in orders}
         next_tick = 0.0
-        while self.alive - done.keys():
-            done |= {index: word for index, word in self._words(TICK_S) if isinstance(word, PhaseDone)}
+        while any(self.alive - words.keys() for words in done.values()):
+            for index, word in self._words(TICK_S):
+                if isinstance(word, PhaseDone):
+                    done[word.number][index] = word
+                elif isinstance(word, PhaseSent):
+                    self._started[word.number] = max(word.start_ns, self._started.get(word.number, 0))
+                    sent(word)
             if time.monotonic() >= next_tick:
                 next_tick = time.monotonic() + TICK_S
                 tick()
-                self._end_overdue(order, done)
-                self._end_silent(done)
-        return done
+                self._end_overdue(orders[-1], done[orders[-1].number])
+                self._end_silent(done[orders[-1].number])
+        return list(done.values())
 
-    def stop(self, stop_ns: int, cut_ns: int) -> None:
+    def _own(self, order: PhaseOrder, worker: int) -> PhaseOrder:
+        """One worker's order: its share of the places."""
+        return msgspec.structs.replace(
+            order,
+            slots=None if order.slots is None else share(order.slots, worker, self.workers),
+            prefill=None if order.prefill is None else share(order.prefill, worker, self.workers),
+        )
+
+    def stop(self, stop_ns: int, cut_ns: int, given_up: bool = True) -> None:
         """Lets nothing more be sent, and cancels at `cut_ns` what is still under way then."""
-        self._stop = StopOrder(stop_ns=stop_ns, cut_ns=cut_ns, given_up=True)
+        self._stop = StopOrder(stop_ns=stop_ns, cut_ns=cut_ns, given_up=given_up)
         for index in self.alive:
             self._children[index].tell(self._stop)
 
-    def drawn(self, first_row: int, rows: int | None) -> int:
-        """Rows of the phase that workers have taken from the shared description; exact whoever died."""
-        taken = os.lseek(self.rows_fd, 0, os.SEEK_CUR) // ROW.size - first_row
+    def drawn(self, phase: int, rows: int | None) -> int:
+        """Rows of a phase that workers have read from the shared description; exact whoever died."""
+        taken = os.lseek(self.rows_fds[phase], 0, os.SEEK_CUR) // ROW.size
         return taken if rows is None else min(taken, rows)
 
     def quit(self) -> None:
@@ -129,7 +159,8 @@ class Fleet:
         for block in self._blocks:
             block.release()
         self._selector.close()
-        os.close(self.rows_fd)
+        for rows_fd in self.rows_fds:
+            os.close(rows_fd)
 
     def kill(self) -> None:
         """Ends every worker at once; what they have written stays."""
@@ -162,10 +193,17 @@ class Fleet:
             self._children[index].kill(because)
 
     def _end_overdue(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
-        cut_ns = self._stop.cut_ns if self._stop else order.cut_ns
+        cut_ns = self._stop.cut_ns if self._stop else self._cut_ns(order)
         if cut_ns is not None and time.monotonic_ns() > cut_ns + OVERDUE_S * 1e9:
             why = f"had not ended its requests {OVERDUE_S:g} s after they were cancelled, then killed"
             self._kill(self.alive - done.keys(), why)
+
+    def _cut_ns(self, order: PhaseOrder) -> int | None:
+        """When the last worker cancels what is under way of a phase; None: never, or not known yet."""
+        start_ns = order.start_ns or self._started.get(order.number)
+        if start_ns is None or order.duration_ns is None or order.grace_ns is None:
+            return None
+        return start_ns + order.duration_ns + order.grace_ns
 
     def _end_silent(self, done: dict[int, PhaseDone]) -> None:
         """Kills the workers that are stopped, and those that hang."""

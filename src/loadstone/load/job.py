@@ -111,7 +111,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class PhaseSent(msgspec.Struct, frozen=True, kw_only=True, tag="sent"):
-    """This worker has nothing more to send of a phase; its last answers may still be under way."""
+    """A worker has nothing more to send of a phase; its last answers may still be under way."""
 
     number: int
     start_ns: int
@@ -136,6 +136,16 @@ class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """Connects that had to wait because the client had no descriptor or no port left."""
     waited_ns: int = 0
     """The time during which at least one of them waited."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether the phase began here; a stop may have come before."""
+        return self.start_ns > 0
+
+    @classmethod
+    def never(cls, number: int, now: int) -> PhaseDone:
+        """What is said of a phase that was to follow and never began."""
+        return cls(number=number, start_ns=0, flights=0, reads=0, cpu_ns=0, wall_ns=0, end_ns=now, starved=0)
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True, tag="trouble"):

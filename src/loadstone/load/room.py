@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.load.fleet import share
-
 RESERVE = 64
 """Descriptors a worker needs beside its connections: pipes, files, what Python has open."""
 
 
 def shortages(slots: int | None, workers: int, descriptors: int, ports: int | None) -> Iterator[str]:
     """One sentence for each thing there is too little of. An open loop without a cap (`slots` None) asks for none."""
-    own = share(slots, 0, workers) or 0
     if slots is None:
         return
+    own = -(-slots // workers)
     if own + RESERVE > descriptors:
         yield (
             f"A process may have {descriptors} open files (ulimit -n) and {own} connections a worker need"

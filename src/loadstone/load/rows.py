@@ -1,66 +1,107 @@
-"""Where a worker's next row comes from: dealt out beforehand, or the next one of all.
+"""Where a worker's next conversation comes from: dealt out beforehand, or the next one of all.
 
-Without a cap, worker w of W owns every W-th row. With one, workers share an open file description of the
-plan's rows, so that reading a row is an atomic fetch-and-advance of their common position.
+Without a cap, worker w of W owns every W-th conversation. With one, workers share an open file description of the
+phase's rows, so that reading a row is an atomic fetch-and-advance of their common position. Either way a conversation is
+taken by the row that opens it, and its later rows are read, by whoever took it, when their turn has come.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import sys
+from collections import deque
+from typing import Protocol
 
 from loadstone.load.job import PhaseOrder
 from loadstone.plan.store import ROW, Row
 
+READ_ROWS = 32
+"""Rows that are dealt out are read so many at a time."""
 
-class Shared:
-    """The next row of all workers."""
 
-    def __init__(self, fd: int, order: PhaseOrder) -> None:
-        self._fd = fd
-        self._stop = None if order.rows is None else order.first_row + order.rows
+class Rows(Protocol):
+    """The rows of one phase, as one worker takes them."""
+
+    starved: bool
+    """The last row asked for has not been composed yet."""
+    wanted: int
+    """Behind the last row read here."""
+
+    def next(self) -> Row | None:
+        """Takes a conversation; None when the plan has it not yet (`starved`) or the phase has no more."""
+
+    def after(self, row: Row) -> Row | None:
+        """The row behind `row`; None when the plan has it not yet."""
+
+
+class _File:
+    """The file of a phase's rows, read by position."""
+
+    def __init__(self, order: PhaseOrder) -> None:
         self.starved = False
-        """The last row asked for has not been composed yet."""
         self.wanted = order.first_row
-        """Behind the last row taken here."""
+        self._fd = order.rows_fd
+        self._first = order.first_row
+        self._stop = sys.maxsize if order.rows is None else order.first_row + order.rows
+
+    def after(self, row: Row) -> Row | None:
+        """See `Rows`."""
+        packed = os.pread(self._fd, ROW.size, (row.request + 1 - self._first) * ROW.size)
+        return Row._make(ROW.unpack(packed)) if len(packed) == ROW.size else None
+
+
+class Shared(_File):
+    """The next conversation of all workers."""
 
     def next(self) -> Row | None:
-        """Takes a row; None when the plan has it not yet (`starved`) or the phase has no more."""
-        packed = os.read(self._fd, ROW.size)
-        self.starved = not packed and not self._past_end()
-        if not packed:
-            return None
-        row = Row._make(ROW.unpack(packed))
-        self.wanted = row.request + 1
-        return row if self._stop is None or row.request < self._stop else None
+        """See `Rows`."""
+        while packed := os.read(self._fd, ROW.size):
+            row = Row._make(ROW.unpack(packed))
+            self.wanted = row.request + 1
+            if not row.body_bytes or row.request >= self._stop:
+                self.starved = False
+                return None
+            if row.opens:
+                return row
+        self.starved = not self._read_all()
+        return None
 
-    def _past_end(self) -> bool:
-        return self._stop is not None and os.lseek(self._fd, 0, os.SEEK_CUR) >= self._stop * ROW.size
+    def _read_all(self) -> bool:
+        return os.lseek(self._fd, 0, os.SEEK_CUR) >= (self._stop - self._first) * ROW.size
 
 
-class Dealt:
-    """Every `workers`-th row, beginning with this worker's."""
+class Dealt(_File):
+    """Every `workers`-th conversation, beginning with this worker's."""
 
-    def __init__(self, path: Path, order: PhaseOrder, worker: int, workers: int) -> None:
-        self._fd = os.open(path, os.O_RDONLY)
-        self.wanted = order.first_row + worker
-        """The next row."""
-        self._stop = None if order.rows is None else order.first_row + order.rows
-        self._step = workers
+    def __init__(self, order: PhaseOrder, worker: int, workers: int) -> None:
+        super().__init__(order)
+        self._worker = worker
+        self._workers = workers
+        self._own: deque[Row] = deque()
+        self._ended = False
+
+    def next(self) -> Row | None:
+        """See `Rows`."""
+        while not self._own and not self._ended:
+            if not self._read():
+                self.starved = True
+                return None
         self.starved = False
-        """The last row asked for has not been composed yet."""
+        return self._own.popleft() if self._own else None
 
-    def next(self) -> Row | None:
-        """Takes a row; None when the plan has it not yet (`starved`) or the phase has no more."""
-        if self._stop is not None and self.wanted >= self._stop:
-            self.starved = False
-            return None
-        packed = os.pread(self._fd, ROW.size, self.wanted * ROW.size)
-        self.starved = len(packed) < ROW.size
-        if self.starved:
-            return None
-        self.wanted += self._step
-        return Row._make(ROW.unpack(packed))
-
-    def __del__(self) -> None:
-        os.close(self._fd)
+    def _read(self) -> bool:
+        """Reads some further rows and keeps its own; False when there are none yet."""
+        if self.wanted == self._stop:
+            self._ended = True
+            return True
+        packed = os.pread(self._fd, READ_ROWS * ROW.size, (self.wanted - self._first) * ROW.size)
+        whole = len(packed) - len(packed) % ROW.size
+        for values in ROW.iter_unpack(packed[:whole]):
+            row = Row._make(values)
+            if not row.body_bytes or row.request >= self._stop:
+                self._ended = True
+                break
+            self.wanted = row.request + 1
+            if row.opens and row.conversation % self._workers == self._worker:
+                self._own.append(row)
+        return whole > 0

@@ -1,0 +1,126 @@
+"""The course of phases that follow each other without a pause: their orders, and which one is on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadstone.clock import SECOND_NS
+from loadstone.environment import cpu_busy_s
+from loadstone.load.job import PhaseOrder
+from loadstone.load.waiting import Waiting
+from loadstone.plan import schedule
+from loadstone.plan.schedule import Phase
+
+
+def chain(
+    first: int, phases: Sequence[Phase], rows_fds: Sequence[int], start_ns: int, seed: int
+) -> list[PhaseOrder]:
+    """The orders for phases from number `first` on; the first begins at `start_ns`.
+
+    Where requests are sent when they are due, whatever the server does, the moment of the next phase is known
+    beforehand, and all workers keep it; else each worker goes on when it has nothing more to send.
+    """
+    orders: list[PhaseOrder] = []
+    begin: int | None = start_ns
+    for number, phase in enumerate(phases, first):
+        if orders:
+            begin = _following_ns(phases[number - first - 1], begin, seed)
+        orders.append(
+            PhaseOrder(
+                number=number,
+                rows_fd=rows_fds[number],
+                first_row=phase.first_row,
+                rows=phase.requests,
+                start_ns=begin,
+                duration_ns=phase.duration_ns,
+                grace_ns=phase.grace_ns,
+                slots=phase.slot_steps or None,
+                prefill=phase.prefill_steps or None,
+                drain_queue=phase.drain_queue,
+                cancel_after_ns=phase.cancel_after_ns,
+            )
+        )
+    return orders
+
+
+def _following_ns(phase: Phase, begin: int | None, seed: int) -> int | None:
+    """When the phase after one that begins at `begin` does; None: when it has nothing more to send."""
+    if begin is None or not phase.timed or phase.slots is not None or phase.prefill is not None:
+        return None
+    if phase.requests is None:
+        return None if phase.duration_ns is None else begin + phase.duration_ns
+    if phase.pattern in ("fixed", "users") or not phase.rate:
+        return None
+    last = schedule.last_due_ns(phase, seed) + round(SECOND_NS / phase.rate)
+    return begin + (last if phase.duration_ns is None else min(last, phase.duration_ns))
+
+
+def cut_ns(order: PhaseOrder) -> int | None:
+    """When what is still under way of a phase is cancelled; None: never, or not known beforehand."""
+    if order.start_ns is None or order.duration_ns is None or order.grace_ns is None:
+        return None
+    return order.start_ns + order.duration_ns + order.grace_ns
+
+
+class Course:
+    """Which of the phases is on, as far as main has heard."""
+
+    def __init__(self, phases: Sequence[Phase], start_ns: int, plan: Path) -> None:
+        self.at = 0
+        """Its position among the phases."""
+        self._phases = phases
+        self._start_ns = start_ns
+        self._plan = plan
+        self._waiting = Waiting(plan, phases[0].first_row)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that is on."""
+        return self._phases[self.at]
+
+    def heed(self, number: int, end_ns: int) -> bool:
+        """A worker has nothing more to send of a phase; whether that makes the next one begin."""
+        if number != self.at or number + 1 == len(self._phases):
+            return False
+        self.at += 1
+        self._start_ns = end_ns
+        self._waiting = Waiting(self._plan, self.phase.first_row)
+        return True
+
+    def elapsed_s(self) -> float:
+        """Since the phase that is on began."""
+        return max(0, time.monotonic_ns() - self._start_ns) / 1e9
+
+    def waiting(self, drawn: int, taken: int) -> int:
+        """Requests that are due and have not been sent: `taken` by workers already, or still in the plan.
+
+        In a closed loop none ever is: a request is due when a place is free.
+        """
+        if not self.phase.timed or self.phase.slots is None:
+            return taken
+        return taken + self._waiting.look(max(0, time.monotonic_ns() - self._start_ns), drawn)
+
+
+class Busy:
+    """How busy all cores were while measured phases lasted."""
+
+    def __init__(self) -> None:
+        self._busy = self._total = 0.0
+        self._last = cpu_busy_s()
+        self._measuring = False
+
+    def note(self, phase: Phase) -> None:
+        """To be told now and then which phase is on, and whenever that changes."""
+        now = cpu_busy_s()
+        if self._measuring:
+            self._busy += now[0] - self._last[0]
+            self._total += now[1] - self._last[1]
+        self._last = now
+        self._measuring = phase.kind == "measured"
+
+    @property
+    def share(self) -> float | None:
+        """The busy share of all cores; None before a measured phase has lasted for a moment."""
+        return self._busy / self._total if self._total > 0 else None
