@@ -1,4 +1,5 @@
-"""Runs built by hand: rows of `requests.parquet` and a `run.json`, for the tests of everything that reads them.
+"""Runs built by hand: rows of `requests.parquet` and a `run.json`, for the tests of everything that reads them; and a
+server that gives prepared answers, for the tests of what is asked beside the load.
 
 Times are given in milliseconds after `T0_NS`, which lies beyond 2**53: whoever turns an absolute time into a float
 loses nanoseconds, and a test sees it.
@@ -6,7 +7,11 @@ loses nanoseconds, and a test sees it.
 
 from __future__ import annotations
 
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -184,3 +189,70 @@ def tables(frame, run_log):
         return Tables.read(frame(*rows).lazy(), run_log(**{"planned": len(rows), **run}))
 
     return make
+
+
+class Called(NamedTuple):
+    """A request that a `Playing` has had. `body` is its JSON, None without one."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+class Playing:
+    """A server that has for every path (status, body) answers, given in turn, the last one for ever.
+
+    A path it does not know gets a 404; for an answer of None it says nothing until the client leaves.
+    """
+
+    def __init__(self, answers):
+        self.calls = []
+        waiting = {path: list(given) for path, given in answers.items()}
+        playing = self
+
+        class Answering(BaseHTTPRequestHandler):
+            def do_POST(self):
+                length = int(self.headers.get("Content-Length", 0))
+                body = json.loads(self.rfile.read(length)) if length else None
+                playing.calls.append(Called(self.command, self.path, dict(self.headers.items()), body))
+                left = waiting.get(self.path, [(404, {"error": "not here"})])
+                answer = left.pop(0) if len(left) > 1 else left[0]
+                if answer is None:
+                    self.connection.recv(1)
+                    return
+                data = json.dumps(answer[1]).encode()
+                self.send_response(answer[0])
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST  # noqa: N815
+
+            def log_message(self, *words):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join(10)
+        self._server.server_close()
+
+
+@pytest.fixture
+def playing():
+    """Starts servers on the loopback: `playing({"/path": [(503, {}), (200, {})]})`."""
+    servers = []
+
+    def start(answers):
+        servers.append(Playing(answers))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()

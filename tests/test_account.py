@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from loadstone.account import NO_CLOCK, NOT_BEGUN, Setting, account, begun
 from loadstone.config import Config, EndpointConfig
 from loadstone.endpoints import Ask
-from loadstone.folder import PLAN, DeathLog, PhaseLog, PreflightLog
+from loadstone.folder import PLAN, DeathLog, HookLog, PhaseLog, PreflightLog
 from loadstone.load.conduct import Stop
+from loadstone.load.reach import Reached
 from loadstone.plan.store import Draft, Writer
-from loadstone.preflight import Preflight, Reached
+from loadstone.preflight import Found
 from loadstone.wire import url
 
 TOKENIZER = SimpleNamespace(name="t", exact=True, flaw=None)
 REACHED = Reached(url.parse("127.0.0.1:1"), socket.AF_INET, ("127.0.0.1", 1))
+RESET = HookLog(
+    name="reset_kv_cache", target=0, path="/reset_prefix_cache", start_ns=1, end_ns=2, http_status=200
+)
 LOG = PreflightLog(
     request_id="preflight-x", http_status=200, latency_ms=1.0, content_tokens=16, prompt_tokens=20
 )
-FOUND = Preflight(LOG, {}, Ask(model="m", streaming=True))
+FOUND = Found([LOG], [{"server": "vLLM"}], Ask(model="m", streaming=True))
 
 
-def phase(name="measured"):
-    return PhaseLog(name=name, first_row=0, planned=2, start_ns=0, stop_ns=1, end_ns=1)
+def phase(kind="measured", first_row=0, planned=2):
+    return PhaseLog(
+        name=kind, kind=kind, first_row=first_row, planned=planned, start_ns=0, stop_ns=1, end_ns=1
+    )
 
 
 @pytest.fixture
@@ -47,9 +55,9 @@ def setting(tmp_path):
 def told(setting):
     """The account of a run that went like this."""
 
-    def tell(deaths=(), **changes):
+    def tell(deaths=(), servers=(REACHED,), found=FOUND, hooks=(), setting=setting, **changes):
         conducted = NOT_BEGUN._replace(phases=[phase()])._replace(**changes)
-        return account(setting, REACHED, FOUND, conducted, NO_CLOCK, list(deaths))
+        return account(setting, servers, found, conducted, NO_CLOCK, list(deaths), hooks)
 
     return tell
 
@@ -66,7 +74,8 @@ def test_a_run_that_went_well_has_nothing_to_tell(told):
 
 
 @pytest.mark.parametrize(
-    ("by", "end"), [("user", "interrupted"), ("failures", "aborted"), ("trouble", "aborted")]
+    ("by", "end"),
+    [("user", "interrupted"), ("failures", "aborted"), ("trouble", "aborted"), ("steady", "complete")],
 )
 def test_why_a_run_ended_before_its_time(told, by, end):
     log = told(stop=Stop(by, "because"))
@@ -74,8 +83,8 @@ def test_why_a_run_ended_before_its_time(told, by, end):
 
 
 def test_before_the_first_request_it_stands_as_given_up(setting):
-    log = begun(setting, REACHED, FOUND)
-    assert (log.end, log.phases, log.notices) == ("aborted", [], [])
+    log = begun(setting, [REACHED], FOUND, [RESET])
+    assert (log.end, log.phases, log.hooks) == ("aborted", [], [RESET])
 
 
 def test_deaths_are_kept(told):
@@ -87,13 +96,56 @@ def test_a_run_that_ended_in_its_warm_up_says_so(told):
     assert told(phases=[phase("warmup")]).notices == ["The run ended in its warm-up; nothing was measured."]
 
 
-def test_what_the_machine_is_short_of_and_what_the_preflight_found(setting):
-    log = account(
-        setting._replace(shortages=("too few ports.",)),
-        REACHED,
-        FOUND._replace(notices=("no usage.",)),
-        NOT_BEGUN._replace(phases=[phase()]),
-        NO_CLOCK,
-        [],
+def test_a_cooldown_behind_what_was_measured_is_no_warm_up(told):
+    assert told(phases=[phase("warmup"), phase(), phase("cooldown")]).notices == []
+
+
+def test_what_the_machine_is_short_of_and_what_the_preflight_found(told, setting):
+    log = told(
+        setting=setting._replace(shortages=("too few ports.",)), found=FOUND._replace(notices=("no usage.",))
     )
     assert log.notices == ["no usage.", "too few ports."]
+
+
+def test_what_was_asked_of_the_server_beside_the_load(told):
+    log = told(hooks=[RESET])
+    assert log.hooks == [RESET]
+    assert log.notices == ["The server's prefix cache was emptied before the load."]
+
+
+def test_one_server_describes_itself(told):
+    environment = told().environment
+    assert environment["server"] == {"server": "vLLM"}
+    assert "servers" not in environment
+
+
+def test_several_servers_describe_themselves_in_their_order(told):
+    other = msgspec.structs.replace(LOG, target=1, prompt_tokens=99)
+    found = FOUND._replace(logs=[LOG, other], described=[{"server": "vLLM"}, {}])
+    log = told(servers=[REACHED, REACHED], found=found)
+    assert log.environment["server"] == {"server": "vLLM"}
+    assert log.environment["servers"] == [{"server": "vLLM"}, {}]
+    assert (log.preflight, log.preflights) == (LOG, [LOG, other])
+
+
+@pytest.mark.parametrize(
+    ("addresses", "local"),
+    [(["127.0.0.1"], True), (["192.0.2.1"], False), (["192.0.2.1", "127.0.0.1"], True)],
+)
+def test_a_server_here_is_one_that_shares_the_cores(told, addresses, local):
+    servers = [REACHED._replace(address=(address, 1)) for address in addresses]
+    assert told(servers=servers).server_local is local
+
+
+def test_only_what_was_measured_is_in_the_digest(told):
+    whole = told().dataset.digest
+    assert whole == hashlib.sha256(b"{}{}").hexdigest()
+    assert told(phases=[phase("warmup"), phase(first_row=1, planned=1)]).dataset.digest != whole
+    halves = [phase(first_row=0, planned=1), phase(first_row=1, planned=1)]
+    assert told(phases=halves).dataset.digest == whole
+
+
+@pytest.mark.parametrize(("distinct", "reused"), [(None, 0), (2, 0), (1, 1)])
+def test_prompts_that_were_sent_before(told, setting, distinct, reused):
+    dataset = told(setting=setting._replace(distinct=distinct)).dataset
+    assert (dataset.reused, dataset.unique_prompts) == (reused, reused == 0)

@@ -8,6 +8,7 @@ import pytest
 
 from loadstone import environment
 from loadstone.config import Config, EndpointConfig, LoadConfig, OutputConfig
+from loadstone.errors import UsageError
 from loadstone.plan import schedule
 from loadstone.settle import default_folder, settle, threshold, worker_count
 
@@ -15,7 +16,7 @@ from loadstone.settle import default_folder, settle, threshold, worker_count
 @pytest.mark.parametrize("model", ["../../etc", "m" * 5000, "漢" * 300, "\x1b]0;x\x07", "", "..", "a/b\nc"])
 def test_the_folder_has_a_name_whatever_the_models_is(model):
     config = Config(endpoint=EndpointConfig(model=model))
-    home = default_folder(config, schedule.phases(config.load)[-1], datetime(2026, 1, 1, tzinfo=UTC))
+    home = default_folder(config, schedule.phases(config.load), datetime(2026, 1, 1, tzinfo=UTC))
     assert home.parts[:-1] == ("artifacts",)
     assert home.name.isprintable()
     assert len(home.name.encode()) <= 200
@@ -32,6 +33,9 @@ def test_the_folder_has_a_name_whatever_the_models_is(model):
         ("sim:fault=crlf", 0.1, 0.1),
         ("localhost:8000", 0.0, 0.0),
         ("localhost:8000", 1.0, 1.0),
+        (("localhost:8000", "localhost:8001"), None, 0.5),
+        (("localhost:8000", "sim:fault=crlf"), None, 1.0),
+        (("sim:", "sim:step_ms=1"), None, 0.5),
     ],
 )
 def test_when_a_run_is_given_up(address, asked, share):
@@ -55,11 +59,58 @@ def test_the_settled_configuration_says_when_a_run_is_given_up(address, share, t
         ({"concurrency": 300}, 8, 4),
         ({"concurrency": 300}, 1, 1),
         ({"concurrency": 300}, 128, 16),
+        ({"concurrency": 3, "warmup_request_count": 1, "warmup_concurrency": 4}, 16, 4),
         ({"request_rate": 10.0}, 8, 4),
+        ({"request_rate": "inf"}, 8, 4),
+        ({"request_rate": 10.0, "warmup_request_count": 1, "concurrency": 3}, 8, 3),
+        ({"request_rate": 10.0, "prefill_concurrency": 2}, 8, 2),
+        ({"request_rate": 10.0, "prefill_concurrency": 8, "prefill_concurrency_ramp_s": 1.0}, 8, 1),
+        ({"user_centric_rate": 10.0, "users": 100}, 8, 4),
         ({"request_rate": 10.0, "concurrency": 2}, 8, 2),
         ({"workers": 40}, 8, 40),
     ],
 )
 def test_how_many_workers(load, cores, workers, monkeypatch):
     monkeypatch.setattr(environment, "usable_cores", lambda: cores)
-    assert worker_count(Config(load=LoadConfig(**load))) == workers
+    config = Config(load=LoadConfig(**load))
+    assert worker_count(config, schedule.phases(config.load)) == workers
+
+
+@pytest.mark.parametrize(
+    ("load", "name"),
+    [
+        ({}, "concurrency1"),
+        ({"concurrency": 8, "cooldown_duration_s": 1.0}, "concurrency8"),
+        ({"request_rate": 2.5}, "rate2.5"),
+        ({"request_rate": 20.0, "request_rate_ramp_s": 10.0}, "rate20"),
+        ({"request_rate": "inf"}, "burst"),
+        ({"request_rate_series": ((0.0, 1.0), (9.0, 2.0), (20.0, 0.0))}, "series"),
+        ({"fixed_schedule": True}, "schedule"),
+        ({"user_centric_rate": 2.0, "users": 8}, "users8-rate2"),
+        (
+            {
+                "index_ramp_strategy": "linear",
+                "index_ramp_start": 1.0,
+                "index_ramp_end": 9.0,
+                "request_count": 9,
+            },
+            "ramp",
+        ),
+    ],
+)
+def test_the_folder_is_called_after_the_load(load, name):
+    config = Config(endpoint=EndpointConfig(model="m,n"), load=LoadConfig(**load))
+    home = default_folder(config, schedule.phases(config.load), datetime(2026, 1, 1, tzinfo=UTC))
+    assert home.name == f"m-chat-{name}-20260101T000000.000"
+
+
+def test_every_address_is_looked_at_before_anything_is_asked():
+    config = Config(endpoint=EndpointConfig(url=("sim:", "ftp://x"), model="m"))
+    with pytest.raises(UsageError, match="scheme 'ftp' is not http or https"):
+        settle(config, "")
+
+
+def test_the_first_address_names_the_model(tmp_path):
+    output = OutputConfig(folder=str(tmp_path / "run"))
+    config = Config(endpoint=EndpointConfig(url=("sim:model=one", "sim:model=two")), output=output)
+    assert settle(config, "").config.endpoint.model == "one"

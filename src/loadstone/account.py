@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from loadstone import __version__, environment, folder
+from loadstone import __version__, environment, folder, hooks, sources
 from loadstone.config import Config, masked
-from loadstone.folder import ClockLog, DatasetLog, DeathLog, PreflightLog, RunLog
+from loadstone.folder import ClockLog, DatasetLog, DeathLog, HookLog, PreflightLog, RunLog
 from loadstone.load.conduct import Conducted
+from loadstone.load.reach import Reached
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
-from loadstone.preflight import Preflight, Reached
+from loadstone.preflight import Found
 from loadstone.tokens import Tokenizer
 
-SOURCE = "synthetic"
 NOT_BEGUN = Conducted([], [], None, 0, None)
 NO_CLOCK = ClockLog(kernel_stamps=False, steps=0)
+_END: Mapping[str, Literal["complete", "interrupted"]] = {"user": "interrupted", "steady": "complete"}
+"""By what stopped the load; anything else aborted it."""
 
 
 class Setting(NamedTuple):
@@ -37,6 +39,13 @@ class Setting(NamedTuple):
     started: datetime
     workers: int
     shortages: tuple[str, ...] = ()
+    distinct: int | None = None
+    """Conversations of the data that differ; None: all do."""
+
+    @property
+    def measured(self) -> list[Phase]:
+        """The phases whose requests are reported."""
+        return [phase for phase in self.phases if phase.kind == "measured"]
 
 
 def template_tokens(log: PreflightLog) -> int | None:
@@ -44,64 +53,80 @@ def template_tokens(log: PreflightLog) -> int | None:
     return None if log.prompt_tokens is None else max(0, log.prompt_tokens - log.content_tokens)
 
 
-def begun(setting: Setting, reached: Reached, found: Preflight) -> RunLog:
+def begun(setting: Setting, servers: Sequence[Reached], found: Found, asked: Sequence[HookLog]) -> RunLog:
     """The account as it stands before the first request; should main die, this is what is left."""
-    log = account(setting, reached, found, NOT_BEGUN, NO_CLOCK, [])
+    log = account(setting, servers, found, NOT_BEGUN, NO_CLOCK, [], asked)
     log.end = "aborted"
     return log
 
 
 def account(
     setting: Setting,
-    reached: Reached,
-    found: Preflight,
+    servers: Sequence[Reached],
+    found: Found,
     conducted: Conducted,
     clock: ClockLog,
     deaths: list[DeathLog],
+    asked: Sequence[HookLog],
 ) -> RunLog:
-    """The account of a run that has ended."""
+    """The account of a run that has ended. `asked` is what the servers were asked beside the load."""
     stop = conducted.stop
-    measured = conducted.phases[-1] if conducted.phases else None
-    planned = measured.planned if measured else 0
-    surveyed = survey(setting.home / folder.PLAN, measured.first_row if measured else 0, planned)
+    measured = [phase for phase in conducted.phases if phase.kind == "measured"]
+    stretches = [(phase.first_row, phase.planned) for phase in measured]
+    surveyed = survey(setting.home / folder.PLAN, stretches, setting.distinct)
+    notices = [
+        *_notices(setting, found, conducted, surveyed),
+        *hooks.notices(asked, len(servers)),
+    ]
     return RunLog(
         id=setting.id,
         command=setting.command,
         loadstone_version=__version__,
         started=setting.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        end="complete" if stop is None else "interrupted" if stop.by == "user" else "aborted",
+        end=_END.get(stop.by, "aborted") if stop else "complete",
         seed=setting.seed,
         config=masked(setting.config),
         phases=conducted.phases,
         workers=conducted.workers,
         clock=clock,
-        dataset=_dataset(setting, planned, surveyed),
+        dataset=_dataset(setting, surveyed),
         preflight=found.log,
-        server_local=reached.proxy is None and environment.is_local(str(reached.address[0])),
+        preflights=found.logs,
+        hooks=list(asked),
+        server_local=any(map(_is_local, servers)),
         host_busy_share=conducted.busy_share,
-        environment={**environment.host(), "server": found.server},
-        notices=list(_notices(setting, found, conducted, surveyed)),
+        environment={**environment.host(), **_described(found)},
+        notices=notices,
         stopped_by=stop.by if stop else None,
         stopped_why=stop.why if stop else None,
         deaths=deaths,
     )
 
 
-def _dataset(setting: Setting, planned: int, surveyed: Survey) -> DatasetLog:
-    entries = setting.config.input.entries
+def _is_local(server: Reached) -> bool:
+    return server.proxy is None and environment.is_local(str(server.address[0]))
+
+
+def _described(found: Found) -> dict[str, Any]:
+    """How the first server describes itself, and, where there are several, how all do."""
+    first, *others = found.described
+    return {"server": first, "servers": [first, *others]} if others else {"server": first}
+
+
+def _dataset(setting: Setting, surveyed: Survey) -> DatasetLog:
     return DatasetLog(
-        source=SOURCE,
+        source=sources.source_of(setting.config.input),
         tokenizer=setting.tokenizer.name,
         lengths_exact=setting.tokenizer.exact,
-        unique_prompts=surveyed.one_token_prompts == 0 and (entries is None or planned <= entries),
-        reused=max(0, planned - entries) if entries else 0,
+        unique_prompts=surveyed.one_token_prompts == 0 and surveyed.repeated == 0,
+        reused=surveyed.repeated,
         digest=surveyed.digest,
     )
 
 
-def _notices(setting: Setting, found: Preflight, conducted: Conducted, surveyed: Survey) -> Iterator[str]:
+def _notices(setting: Setting, found: Found, conducted: Conducted, surveyed: Survey) -> Iterator[str]:
     """What a reader has to know that the tables do not hold."""
-    if conducted.phases and conducted.phases[-1].name == "warmup":
+    if conducted.phases and not any(phase.kind == "measured" for phase in conducted.phases):
         yield "The run ended in its warm-up; nothing was measured."
     yield from found.notices
     yield from setting.shortages

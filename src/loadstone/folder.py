@@ -32,6 +32,8 @@ FAULTS = "faults"
 REQUESTS = "requests.parquet"
 LOG = "loadstone.log"
 REPORT = "report.json"
+PLOTS = "plots"
+"""Figures that `loadstone plot` drew."""
 
 
 class _Part(msgspec.Struct, kw_only=True):
@@ -108,7 +110,7 @@ class DatasetLog(_Part, kw_only=True):
 
 
 class PreflightLog(_Part, kw_only=True):
-    """The one small request before the run."""
+    """One small request before the run."""
 
     request_id: str
     http_status: int
@@ -116,6 +118,27 @@ class PreflightLog(_Part, kw_only=True):
     content_tokens: int
     prompt_tokens: int | None
     """The server's count; less `content_tokens` it is the chat template's overhead."""
+    target: int = 0
+    """Which of `endpoint.urls` answered it."""
+    model: str | None = None
+
+
+class HookLog(_Part, kw_only=True):
+    """Something asked of one server beside the load. Times are CLOCK_MONOTONIC ns."""
+
+    name: Literal["reset_kv_cache", "profiler_start", "profiler_stop"]
+    target: int
+    """Which of `endpoint.urls` was asked."""
+    path: str
+    """Without its query, which may hold a key."""
+    start_ns: int
+    end_ns: int
+    """When it was answered, or given up, whatever attempts there were in between."""
+    attempts: int = 1
+    http_status: int | None = None
+    """Of the last answer; None: there was none."""
+    fault: str | None = None
+    """Why it was not done; None: it was."""
 
 
 class RunLog(_Part, kw_only=True):
@@ -134,15 +157,20 @@ class RunLog(_Part, kw_only=True):
     clock: ClockLog
     dataset: DatasetLog
     preflight: PreflightLog | None
+    """Of the first server and the first model."""
+    preflights: list[PreflightLog] = []
+    """All of them: every server with the first model, then the first server with every other one."""
+    hooks: list[HookLog] = []
+    """What was asked of the servers beside the load, in order."""
     server_local: bool
-    """The server runs on this host and shares its cores."""
+    """A server runs on this host and shares its cores."""
     host_busy_share: float | None
     """Busy share of all cores during the measured phase."""
     environment: dict[str, Any]
     notices: list[str]
-    stopped_by: Literal["user", "failures", "trouble", "workers"] | None = None
-    """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, or the
-    death of every load-generating process."""
+    stopped_by: Literal["user", "failures", "trouble", "workers", "steady"] | None = None
+    """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, the
+    death of every load-generating process, or that a metric was known well enough."""
     stopped_why: str | None = None
     """The same as one sentence."""
     deaths: list[DeathLog] = []
@@ -174,7 +202,7 @@ def goes_on(folder: Path) -> bool:
 
 OUTPUTS = (REPORT, "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
 """What the exporters write; a new run need not write all of them."""
-OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, *OUTPUTS)
+OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, PLOTS, *OUTPUTS)
 """What a new run would otherwise inherit; anything else is not ours to remove."""
 
 

@@ -8,35 +8,40 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
-from loadstone import compose, folder, registry
-from loadstone.account import SOURCE, Setting, account, begun, template_tokens
+from loadstone import compose, folder
+from loadstone.account import Setting, account, begun, template_tokens
+from loadstone.clock import SECOND_NS
 from loadstone.config import Config, dump_toml, secrets
 from loadstone.crew import Crew
-from loadstone.endpoints import Ask
 from loadstone.errors import Exit, InterruptedRun, LoadstoneError
 from loadstone.figures import counted
+from loadstone.folder import HookLog
+from loadstone.hooks import Profiler, reset_caches
 from loadstone.interrupt import Interrupt, unwinding
-from loadstone.load.conduct import Conduct
+from loadstone.load.conduct import Conduct, Conducted
+from loadstone.load.reach import Reached
 from loadstone.patience import patience
-from loadstone.plan import seeds
-from loadstone.plan.turn import Turn
-from loadstone.preflight import CONTENT_TOKENS, Preflight, Reached, preflight, reach
+from loadstone.plan.choices import Choice
+from loadstone.plan.schedule import Phase
+from loadstone.preflight import Found, Server, ask_of, path_of, preflight, reach, small_turn
 from loadstone.rebuild import is_full, no_space, rebuild
 from loadstone.recording import SEGMENT_BYTES
 from loadstone.settle import settle, threshold
+from loadstone.sources import source_of
 from loadstone.terminal import printable
-from loadstone.tokens.prompts import Prompts
 from loadstone.tui.simple import Progress
 from loadstone.wire import url
-from loadstone.wire.url import Target
 
 logger = logging.getLogger("loadstone")
 _CHANGED = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 """What somebody who meddles with the folder of a run makes us meet."""
+NAMED = 3
+"""So many servers are named where all of them are meant."""
 
 
 def run(config: Config, command: str) -> Exit:
@@ -78,128 +83,168 @@ def _explained(error: BaseException, home: Path, sent: bool) -> LoadstoneError |
 def _run(setting: Setting) -> Exit:
     """From the first process to the report."""
     config, home = setting.config, setting.home
+    first_rows = [phase.first_row for phase in setting.phases]
     with ExitStack() as reported:
-        with _log(home, config.output.log_level), Crew(home, setting.workers) as crew:
-            progress = _progress(setting)
-            target = url.parse(crew.engine(config.endpoint) or config.endpoint.url)
-            reached = reach(target, config.endpoint)
+        with _log(home, config.output.log_level), Crew(home, setting.workers, first_rows) as crew:
+            progress = Progress(sys.stderr, _ui(config), setting.phases)
+            servers = [_server(config, address) for address in crew.engines(config.endpoint)]
             (home / folder.CONFIG).write_text(dump_toml(config), encoding="utf-8")
-            with patience(progress.say, f"waiting for {target.url} to answer one small request"):
-                found = _preflight(setting, reached)
-            _announce(setting, found, target, progress)
-            _plan(setting, found, reached, crew)
-            interrupt = reported.enter_context(Interrupt())
-            folder.write_run(home, begun(setting, reached, found))
-            conduct = Conduct(
-                crew.fleet,
-                crew.board,
-                home / folder.PLAN,
-                interrupt,
-                crew.trouble,
-                lambda line: _say(progress, line),
-                threshold(config),
-                lambda: crew.deaths,
-            )
-            conducted = conduct.lead(
-                setting.phases,
-                lambda phase, elapsed_s: progress.update(crew.board.live(), elapsed_s, phase),
-            )
-            progress.close()
-            clock = crew.finish()
+            found = _preflight(setting, servers, progress)
+            _announce(setting, found, servers, progress)
+            _plan(setting, found, servers, crew)
+            reached = [server.reached for server in servers]
+            asked = _reset(setting, reached, progress)
+            with Profiler(reached, config, setting.id, setting.phases) as profiler:
+                if setting.phases[0].kind == "measured":
+                    profiler.start()
+                interrupt = reported.enter_context(Interrupt())
+                folder.write_run(home, begun(setting, reached, found, [*asked, *profiler.logs]))
+                conducted = _conduct(setting, crew, progress, interrupt, profiler)
+                progress.close()
+                clock = crew.finish()
+                asked += _profiled(profiler, interrupt, progress)
             for phase in conducted.phases:
                 span_s = (phase.end_ns - phase.start_ns) / 1e9
                 logger.info("phase %s: %d requests in %.3f s", phase.name, phase.planned, span_s)
         interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was recorded.")
-        folder.write_run(home, account(setting, reached, found, conducted, clock, crew.deaths))
+        folder.write_run(home, account(setting, reached, found, conducted, clock, crew.deaths, asked))
         return rebuild(home, secrets(config.endpoint))
 
 
-def _progress(setting: Setting) -> Progress:
-    return Progress(
-        sys.stderr,
-        setting.config.output.ui or ("simple" if sys.stderr.isatty() else "plain"),
-        setting.phases[-1].requests,
-        setting.config.load.duration_s,
-    )
+def _ui(config: Config) -> Literal["simple", "plain", "none"]:
+    return config.output.ui or ("simple" if sys.stderr.isatty() else "plain")
 
 
-def _announce(setting: Setting, found: Preflight, target: Target, progress: Progress) -> None:
+def _server(config: Config, address: str) -> Server:
+    """The server at an address, when it can be reached."""
+    target = url.parse(address)
+    return Server(reach(target, config.endpoint), path_of(config.endpoint, target))
+
+
+def _preflight(setting: Setting, servers: Sequence[Server], progress: Progress) -> Found:
+    """Asks every server and every model once."""
+    config = setting.config
+    turn = small_turn(config.input, setting.tokenizer.words, setting.seed)
+    with patience(progress.say, f"waiting for {_names(servers)} to answer one small request"):
+        return preflight(
+            servers,
+            config.endpoint,
+            ask_of(config.endpoint),
+            turn,
+            f"preflight-{setting.id}",
+            strict=config.server.strict,
+        )
+
+
+def _announce(setting: Setting, found: Found, servers: Sequence[Server], progress: Progress) -> None:
     """Says what is about to happen, and what this machine is short of for it."""
     for line in (
-        _opening(setting, target),
+        _opening(setting, servers),
         f"run folder {setting.home} · at most about {_disk_mb(setting):,} MB",
     ):
         progress.announce(line)
         logger.info("%s", printable(line))  # it may hold the name that a server gave its model
     for shortage in setting.shortages:
         _say(progress, shortage)
-    logger.info(
-        "preflight %s: status %d in %.1f ms",
-        found.log.request_id,
-        found.log.http_status,
-        found.log.latency_ms,
-    )
+    for log in found.logs:
+        logger.info("preflight %s: status %d in %.1f ms", log.request_id, log.http_status, log.latency_ms)
 
 
-def _plan(setting: Setting, found: Preflight, reached: Reached, crew: Crew) -> None:
+def _plan(setting: Setting, found: Found, servers: Sequence[Server], crew: Crew) -> None:
     """Composes the plan, or its beginning and starts the composer, and tells everybody their jobs."""
     job = _compose_job(setting, found)
     complete = compose.beforehand(job)
     logger.info("plan: %s", "complete" if complete else "its beginning; the composer goes on with it")
-    crew.brief(setting.config, reached, f"{setting.id}-", _path(setting.config, reached))
+    reached, paths = [server.reached for server in servers], [server.path for server in servers]
+    crew.brief(setting.config, reached, f"{setting.id}-", paths)
     if not complete:
         crew.compose(job)
 
 
-def _ask(config: Config) -> Ask:
-    endpoint = config.endpoint
-    return Ask(
-        model=endpoint.model or "",
-        streaming=endpoint.streaming,
-        extra=endpoint.extra_inputs,
-        legacy_max_tokens=endpoint.legacy_max_tokens,
-        usage_per_chunk=endpoint.usage_per_chunk,
-    )
-
-
-def _path(config: Config, reached: Reached) -> str:
-    own = registry.load("endpoints", config.endpoint.type).PATH
-    return reached.target.path(own if config.endpoint.path is None else config.endpoint.path)
-
-
-def _preflight(setting: Setting, reached: Reached) -> Preflight:
-    config = setting.config
-    prompts = Prompts(setting.tokenizer.words, seeds.derive(setting.seed, "preflight"))
-    turn = Turn(
-        text=None if config.input.token_ids else prompts.text(0, CONTENT_TOKENS),
-        token_ids=prompts.ids(0, CONTENT_TOKENS) if config.input.token_ids else None,
-        max_tokens=1,
-        isl_tokens=CONTENT_TOKENS,
-    )
-    request_id = f"preflight-{setting.id}"
-    return preflight(reached, config.endpoint, _ask(config), _path(config, reached), turn, request_id)
-
-
-def _compose_job(setting: Setting, found: Preflight) -> compose.ComposeJob:
-    config = setting.config
+def _compose_job(setting: Setting, found: Found) -> compose.ComposeJob:
+    config, endpoint = setting.config, setting.config.endpoint
     return compose.ComposeJob(
         folder=str(setting.home / folder.PLAN),
-        source=SOURCE,
+        source=source_of(config.input),
         input=config.input,
-        endpoint=config.endpoint.type,
+        endpoint=endpoint.type,
         ask=found.ask,
         seed=setting.seed,
         template_tokens=template_tokens(found.log) or 0,
         phases=setting.phases,
+        target_choice=Choice(
+            among=len(endpoint.urls), strategy=endpoint.url_strategy, weights=endpoint.url_weights
+        ),
+        models=endpoint.models,
+        model_choice=Choice(
+            among=len(endpoint.models), strategy=endpoint.model_strategy, weights=endpoint.model_weights
+        ),
     )
 
 
-def _opening(setting: Setting, target: Target) -> str:
+def _reset(setting: Setting, servers: Sequence[Reached], progress: Progress) -> list[HookLog]:
+    """Has the prefix caches emptied, as the last thing before the load."""
+    with patience(progress.say, "waiting for the server to empty its prefix cache"):
+        return reset_caches(servers, setting.config, setting.id)
+
+
+def _conduct(
+    setting: Setting, crew: Crew, progress: Progress, interrupt: Interrupt, profiler: Profiler
+) -> Conducted:
+    """The load itself."""
+    conduct = Conduct(
+        crew.fleet,
+        crew.board,
+        setting.home / folder.PLAN,
+        interrupt,
+        crew.trouble,
+        lambda line: _say(progress, line),
+        threshold(setting.config),
+        lambda: crew.deaths,
+        lambda phase: profiler.begins(phase, lambda: interrupt.asked > 0),
+        profiler.ended,
+    )
+    return conduct.lead(
+        setting.phases,
+        setting.seed,
+        lambda phase, elapsed_s, waiting: progress.update(crew.board.live(), elapsed_s, phase, waiting),
+    )
+
+
+def _profiled(profiler: Profiler, interrupt: Interrupt, progress: Progress) -> list[HookLog]:
+    """What the profilers were asked, when they have stopped, or the user does not want to wait for them."""
+    before = interrupt.asked
+    return profiler.close(progress.say, lambda: interrupt.asked > before)
+
+
+def _opening(setting: Setting, servers: Sequence[Server]) -> str:
     """What is about to happen."""
-    config, phase = setting.config, setting.phases[-1]
-    bounds = [counted(phase.requests, "request")] if phase.requests else []
-    bounds += [f"{config.load.duration_s:g} s"] if config.load.duration_s else []
-    return f"{target.url} · model {config.endpoint.model} · {' or '.join(bounds)} · seed {setting.seed}"
+    models = setting.config.endpoint.models
+    what = f"model {models[0]}" if len(models) == 1 else f"{len(models)} models: {', '.join(models)}"
+    return f"{_names(servers)} · {what} · {_bounds(setting.measured)} · seed {setting.seed}"
+
+
+def _names(servers: Sequence[Server]) -> str:
+    """The servers by their addresses: the first three of them, where there are many."""
+    names = [server.reached.target.url for server in servers]
+    if len(names) == 1:
+        return names[0]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{len(names)} servers: {', '.join(names[:NAMED])}{more}"
+
+
+def _bounds(phases: Sequence[Phase]) -> str:
+    """What ends the measurement, phase by phase."""
+    if len(phases) > 1:
+        return f"{len(phases)} measured phases: {', '.join(f'{p.name} {_bounds([p])}' for p in phases)}"
+    bounds = [
+        counted(number, noun)
+        for phase in phases
+        for number, noun in ((phase.requests, "request"), (phase.sessions, "conversation"))
+        if number
+    ]
+    bounds += [f"{phase.duration_ns / SECOND_NS:g} s" for phase in phases if phase.duration_ns]
+    return " or ".join(bounds) or "all of the input"
 
 
 def _disk_mb(setting: Setting) -> int:
@@ -208,14 +253,19 @@ def _disk_mb(setting: Setting) -> int:
     Bodies twice (plan, inputs.json), some bytes a token and a request in the tables, and of the raw answers two
     segments a worker, unless all are kept.
     """
-    config, phase = setting.config, setting.phases[-1]
-    requests = phase.requests or round((phase.rate or 200.0) * (config.load.duration_s or 0.0))
+    config = setting.config
+    requests = sum(map(_most_requests, setting.phases))
     osl = config.input.osl_mean or 256
     raw = requests * (300 * osl + 900)
     if config.output.keep != "all":
         raw = min(raw, 2 * SEGMENT_BYTES * setting.workers)
     table = requests * (20 * osl + 1500)
     return max(1, round((requests * 2 * (7 * config.input.isl_mean + 300) + table + raw) / 1e6))
+
+
+def _most_requests(phase: Phase) -> int:
+    """How many requests a phase comes to, as far as that can be told; a closed loop is taken to do 200 a second."""
+    return phase.requests or round((phase.rate or 200.0) * (phase.duration_ns or 0) / SECOND_NS)
 
 
 def _say(progress: Progress, line: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import secrets
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from loadstone import environment, folder, tokens
+from loadstone import environment, folder, registry, tokens
 from loadstone.account import Setting
 from loadstone.config import ENGINE, Config, check_goodput
 from loadstone.errors import UsageError
@@ -18,47 +19,58 @@ from loadstone.load.room import shortages
 from loadstone.patience import patience
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
-from loadstone.preflight import first_model, reach
+from loadstone.preflight import first_model, reach, small_turn
+from loadstone.preflight.waiting import wait_for_models
 from loadstone.sim.options import from_url
+from loadstone.sources import source_of
 from loadstone.terminal import printable
+from loadstone.tokens import Tokenizer
 from loadstone.wire import url
+from loadstone.wire.url import Target
 
 MODEL_BYTES = 100
 """Of a model's name in that of a folder, which file systems limit to 255 bytes."""
 THRESHOLD = 0.5
 """Of failures, when nothing else is asked."""
+MOST_WORKERS = 16
+_LOADS = {"burst": "burst", "fixed": "schedule", "by-index": "ramp"}
+"""Patterns that have no number of their own."""
 
 
 def settle(config: Config, command: str) -> Setting:
     """Checks all that can be checked before the load; makes nothing yet.
 
-    Raises `UsageError`; `TargetError` when the server has to name its model and does not.
+    Raises `UsageError`; `TargetError` when the server has to name its model and does not, or is waited for in vain.
     """
     if config.slo.goodput:
         from loadstone.metrics import objectives  # numpy and polars: only when they are needed this early
 
         check_goodput(config, objectives())
-    _check_address(config.endpoint.url)
+    targets = [target for address in config.endpoint.urls if (target := _target(address))]
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
     phases = schedule.phases(config.load)
+    distinct = registry.load("sources", source_of(config.input)).distinct(config.input)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
     named = _named(config.output.folder)
     if named:
         folder.claimable(named, config.output.force)
-    if config.endpoint.model is None:
+    if config.server.wait_for_model_s:
+        _wait(targets, config, tokenizer, seed)
+    if not config.endpoint.models:
         config = _with_model(config)
-    elif config.output.force and not config.endpoint.url.startswith(ENGINE):
-        reach(url.parse(config.endpoint.url), config.endpoint)  # or the earlier run is given up for nothing
-    home = named or default_folder(config, phases[-1], started)
+    elif config.output.force:
+        for target in targets:
+            reach(target, config.endpoint)  # or the earlier run is given up for nothing
+    home = named or default_folder(config, phases, started)
     config = msgspec.structs.replace(
         config,
         input=msgspec.structs.replace(config.input, seed=seed),
         load=msgspec.structs.replace(config.load, failed_request_threshold=threshold(config)),
         output=msgspec.structs.replace(config.output, folder=str(home)),
     )
-    workers = worker_count(config)
+    workers = worker_count(config, phases)
     room = environment.raise_descriptor_limit(), environment.local_ports()
     return Setting(
         config=config,
@@ -70,16 +82,27 @@ def settle(config: Config, command: str) -> Setting:
         phases=phases,
         started=started,
         workers=workers,
-        shortages=tuple(shortages(phases[-1].slots, workers, *room)),
+        shortages=tuple(shortages(_most_slots(phases), workers, *room)),
+        distinct=distinct,
     )
 
 
-def worker_count(config: Config) -> int:
-    """How many workers: half the cores, no more than there are slots, unless told."""
+def worker_count(config: Config, phases: Sequence[Phase]) -> int:
+    """How many workers: half the cores, no more than there are slots, unless told.
+
+    Where every worker has its own rows, none may be without a slot for a prefill.
+    """
     if config.load.workers:
         return config.load.workers
     half = max(1, environment.usable_cores() // 2)
-    return min(half, config.load.concurrency or (half if config.load.request_rate else 1), 16)
+    fewest = (min(slots for _, slots in phase.prefill_steps) for phase in phases if phase.prefill_steps)
+    return max(1, min(half, _most_slots(phases) or half, *fewest, MOST_WORKERS))
+
+
+def _most_slots(phases: Sequence[Phase]) -> int | None:
+    """The greatest number of slots that a phase has; None when one of them has no limit."""
+    slots = [phase.slots for phase in phases if phase.slots is not None]
+    return max(slots) if len(slots) == len(phases) else None
 
 
 def threshold(config: Config) -> float:
@@ -87,16 +110,28 @@ def threshold(config: Config) -> float:
     asked = config.load.failed_request_threshold
     if asked is not None:
         return asked
-    address = config.endpoint.url
-    return 1.0 if address.startswith(ENGINE) and from_url(address).fault else THRESHOLD
+    engines = (address for address in config.endpoint.urls if address.startswith(ENGINE))
+    return 1.0 if any(from_url(address).fault for address in engines) else THRESHOLD
 
 
-def default_folder(config: Config, phase: Phase, started: datetime) -> Path:
+def default_folder(config: Config, phases: Sequence[Phase], started: datetime) -> Path:
     """`artifacts/<model>-<endpoint>-<load>-<time>`, with nothing in a name that a path could mean."""
-    model = re.sub(r"[^\w.-]+", "_", config.endpoint.model or "").strip(".") or "model"
+    first = next(iter(config.endpoint.models), "")
+    model = re.sub(r"[^\w.-]+", "_", first).strip(".") or "model"
     model = model.encode()[:MODEL_BYTES].decode("utf-8", "ignore")
-    load = f"rate{phase.rate:g}" if phase.rate else f"concurrency{phase.slots}"
+    measured = [phase for phase in phases if phase.kind == "measured"]
+    load = "series" if config.load.request_rate_series else _load((measured or list(phases))[-1])
     return Path("artifacts") / f"{model}-{config.endpoint.type}-{load}-{started:%Y%m%dT%H%M%S.%f}"[:-3]
+
+
+def _load(phase: Phase) -> str:
+    """A phase's load in a few letters."""
+    if phase.pattern in _LOADS:
+        return _LOADS[phase.pattern]
+    if phase.pattern == "closed":
+        return f"concurrency{phase.slots}"
+    rate = f"rate{phase.rate or 0:g}"
+    return f"users{phase.users}-{rate}" if phase.pattern == "users" else rate
 
 
 def _named(name: str | None) -> Path | None:
@@ -107,17 +142,23 @@ def _named(name: str | None) -> Path | None:
         raise UsageError(f"output.folder = {name!r}: there is no such user; write the path out.") from None
 
 
-def _check_address(address: str) -> None:
-    """Raises `UsageError` when neither a server nor an engine can have this address."""
+def _target(address: str) -> Target | None:
+    """The server that has this address; None when it means an engine, which is started later. Raises `UsageError`."""
     if address.startswith(ENGINE):
         from_url(address)
-    else:
-        url.parse(address)
+        return None
+    return url.parse(address)
+
+
+def _wait(targets: Sequence[Target], config: Config, tokenizer: Tokenizer, seed: int) -> None:
+    """Until every server answers a request like those of the run."""
+    turn = small_turn(config.input, tokenizer.words, seed)
+    wait_for_models(targets, config, turn, _say)
 
 
 def _with_model(config: Config) -> Config:
-    """The configuration with the model that the server (or the engine that will be started) has."""
-    address = config.endpoint.url
+    """The configuration with the model that the first server (or the engine that will be started) has."""
+    address = config.endpoint.urls[0]
     if address.startswith(ENGINE):
         model = from_url(address).model
     else:

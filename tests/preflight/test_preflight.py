@@ -12,12 +12,12 @@ import msgspec
 import pytest
 import trustme
 
-from loadstone import preflight as module
 from loadstone.config import EndpointConfig
 from loadstone.endpoints import Ask
 from loadstone.errors import TargetError
 from loadstone.plan.turn import Turn
-from loadstone.preflight import first_model, preflight, reach
+from loadstone.preflight import Server as Known
+from loadstone.preflight import describe, first_model, preflight, reach
 from loadstone.wire import url
 
 pytestmark = pytest.mark.timeout(20)
@@ -105,14 +105,19 @@ def serve():
 def asked(serve):
     """The preflight with a server that answers `answer`; `asked.server` is it."""
 
-    def run(answer, ask=None, others=None, api_key=None, path=PATH):
+    def run(answer, ask=None, others=None, api_key=None, path=PATH, strict=False):
         asked.server = serve({PATH: answer, **(others or {})})
         endpoint = EndpointConfig(timeout_s=0.5, connect_timeout_s=2.0, api_key=api_key)
-        reached = reach(url.parse(f"localhost:{asked.server.port}"), endpoint)
-        return preflight(reached, endpoint, ask or Ask(model="m"), path, TURN, "preflight-1")
+        known = [Known(reach(url.parse(f"localhost:{asked.server.port}"), endpoint), path)]
+        return preflight(known, endpoint, ask or Ask(model="m"), TURN, "preflight-1", strict=strict)
 
     asked = run
     return run
+
+
+def small(reached, endpoint, path=PATH):
+    """The preflight of one server."""
+    return preflight([Known(reached, path)], endpoint, Ask(model="m"), TURN, "p")
 
 
 def test_what_it_learns(asked):
@@ -120,7 +125,7 @@ def test_what_it_learns(asked):
     assert found.log.request_id == "preflight-1"
     assert (found.log.http_status, found.log.content_tokens, found.log.prompt_tokens) == (200, 3, 12)
     assert 0 < found.log.latency_ms < 20_000
-    assert found.server == {"server": "vLLM/1", "x-powered-by": "cats"}
+    assert found.described == [{"server": "vLLM/1", "x-powered-by": "cats"}]
 
 
 def test_what_it_sends(asked):
@@ -381,6 +386,88 @@ def test_a_limit_that_the_user_set_by_its_name_stays(asked):
         asked(refusing("max_completion_tokens"), Ask(model="m", extra={"max_completion_tokens": 5}))
 
 
+def test_strictly_no_field_is_left_out(asked):
+    with pytest.raises(TargetError) as refused:
+        asked(refusing("min_tokens"), EVERYTHING, strict=True)
+    assert str(refused.value) == (
+        f"http://localhost:{asked.server.port}: the server does not take min_tokens (HTTP 400: Unknown field: 'min_tokens'). "
+        "Do not ask for it, or do without --strict: then it is left out of every request, "
+        "so answers may end before the length asked for."
+    )
+    assert len(bodies(asked.server)) == 1
+
+
+def test_strictly_the_limit_is_raised_all_the_same(asked):
+    found = asked(wanting(16, TOO_FEW[0]), strict=True)
+    assert limits(asked.server) == [(1, None), (16, None)]
+    assert len(found.notices) == 1
+
+
+# ---- several servers and models ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def all_asked(serve):
+    """The preflight of several servers, each with its answer; `all_asked.servers` are they."""
+
+    def run(*answers, ask=Ask(model="m"), **endpoint):
+        all_asked.servers = [serve({PATH: answer}) for answer in answers]
+        config = EndpointConfig(timeout_s=0.5, **endpoint)
+        known = [
+            Known(reach(url.parse(f"localhost:{server.port}"), config), PATH) for server in all_asked.servers
+        ]
+        return preflight(known, config, ask, TURN, "preflight-1")
+
+    all_asked = run
+    return run
+
+
+def models_asked(server):
+    return [body["model"] for body in bodies(server)]
+
+
+def test_every_server_and_every_model_is_asked_once(all_asked):
+    found = all_asked(message(REPLY), message(REPLY, headers="Server: two\r\n"), model="a, b,c")
+    assert [models_asked(server) for server in all_asked.servers] == [["a", "b", "c"], ["a"]]
+    assert [(log.target, log.model) for log in found.logs] == [(0, "a"), (1, "a"), (0, "b"), (0, "c")]
+    assert [log.request_id for log in found.logs] == [
+        "preflight-1",
+        "preflight-1.1",
+        "preflight-1.2",
+        "preflight-1.3",
+    ]
+    assert found.log is found.logs[0]
+    assert found.described == [{}, {"server": "two"}]
+    assert (found.ask.model, found.notices) == ("a", ())
+
+
+def test_what_one_server_refuses_is_left_out_for_all_and_the_others_are_asked_again(all_asked):
+    first, second, third = refusing(), refusing("ignore_eos"), refusing()
+    found = all_asked(first, second, third, ask=EVERYTHING)
+    sent = [["ignore_eos" in body for body in bodies(server)] for server in all_asked.servers]
+    assert sent == [[True, False], [True, False], [False]]
+    assert found.ask.extra["ignore_eos"] is None
+    assert len(found.logs) == 3
+    (notice,) = found.notices
+    port = all_asked.servers[1].port
+    assert notice.startswith(f"The server http://localhost:{port} does not take ignore_eos (HTTP 400: ")
+
+
+def test_a_server_that_cannot_do_without_what_another_refuses_is_told(all_asked):
+    new, old = refusing("max_tokens"), refusing("max_completion_tokens")
+    with pytest.raises(TargetError, match="Unknown field: 'max_tokens'") as refused:
+        all_asked(new, old)
+    assert str(refused.value).startswith(f"http://localhost:{all_asked.servers[0].port}: ")
+
+
+def test_a_server_that_refuses_a_model_is_told_with_its_name(all_asked):
+    def knows_a(body):
+        return message(REPLY) if body["model"] == "a" else message({"error": "no such model"}, "404 No")
+
+    with pytest.raises(TargetError, match="for model 'b' failed: HTTP 404: no such model"):
+        all_asked(knows_a, message(REPLY), model="a,b")
+
+
 # ---- redirects --------------------------------------------------------------------------------------
 
 
@@ -417,7 +504,7 @@ def test_how_a_redirect_is_saved_when_the_address_has_a_prefix_and_a_query(serve
     server = serve({asked: redirect(to), to: message(REPLY)})
     target = url.parse(f"localhost:{server.port}/gw?key=hunter2")
     endpoint = EndpointConfig(url=target.url + "?key=hunter2", timeout_s=2.0)
-    found = preflight(reach(target, endpoint), endpoint, Ask(model="m"), target.path(PATH), TURN, "p")
+    found = small(reach(target, endpoint), endpoint, target.path(PATH))
     (notice,) = found.notices
     assert notice.startswith(f"The server redirects /gw{PATH} to ")
     assert told.format(origin=target.origin) in notice
@@ -459,7 +546,7 @@ def test_a_server_that_says_nothing(serve):
         endpoint = EndpointConfig(timeout_s=0.05)
         reached = reach(url.parse(f"127.0.0.1:{listener.getsockname()[1]}"), endpoint)
         with pytest.raises(TargetError, match=r"no answer within 0\.05 s|timed out"):
-            preflight(reached, endpoint, Ask(model="m"), PATH, TURN, "p")
+            small(reached, endpoint)
 
 
 def test_the_server_describes_itself(asked):
@@ -471,7 +558,7 @@ def test_the_server_describes_itself(asked):
         },
         api_key="k",
     )
-    assert found.server == {"/version": {"version": "0.9", "api_key": "***"}}
+    assert found.described == [{"/version": {"version": "0.9", "api_key": "***"}}]
     gets = [head for head, _ in asked.server.requests if head.startswith("GET")]
     assert [head.split(" ")[1] for head in gets] == ["/version", "/get_server_info"]
     assert all("Bearer k" in head for head in gets)
@@ -484,7 +571,7 @@ def test_over_tls(serve, tmp_path):
     server = serve({PATH: message(REPLY)}, context=context)
     endpoint = EndpointConfig(ca=str(tmp_path / "ca.pem"))
     reached = reach(url.parse(f"https://localhost:{server.port}"), endpoint)
-    assert preflight(reached, endpoint, Ask(model="m"), PATH, TURN, "p").log.http_status == 200
+    assert small(reached, endpoint).log.http_status == 200
 
 
 # ---- the model's name ----------------------------------------------------------------------------------
@@ -557,6 +644,12 @@ def test_a_model_that_is_called_like_a_secret_keeps_its_name(serve):
     assert named(server, headers=("X-Model: llama-70b-chat",)) == "llama-70b-chat"
 
 
+def test_a_model_whose_name_would_be_taken_for_two_is_refused(serve):
+    server = serve({"/v1/models": message({"data": [{"id": "one,two"}]})})
+    with pytest.raises(TargetError, match="a model whose name holds a comma"):
+        named(server)
+
+
 def test_a_server_that_calls_its_model_by_our_key_is_refused(serve):
     server = serve({"/v1/models": message({"data": [{"id": "sk-abcdef123456"}]})})
     with pytest.raises(TargetError, match="lists a model whose name holds the key it was sent"):
@@ -564,7 +657,7 @@ def test_a_server_that_calls_its_model_by_our_key_is_refused(serve):
 
 
 def test_the_list_of_models_has_the_time_of_any_answer(monkeypatch):
-    monkeypatch.setattr(module, "ASIDE_TIMEOUT_S", 1e-6)
+    monkeypatch.setattr(describe, "ASIDE_TIMEOUT_S", 1e-6)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = EndpointConfig(timeout_s=0.05)
         reached = reach(url.parse(f"127.0.0.1:{listener.getsockname()[1]}"), endpoint)
@@ -575,4 +668,4 @@ def test_the_list_of_models_has_the_time_of_any_answer(monkeypatch):
 
 
 def test_questions_on_the_side_do_not_wait_long():
-    assert module.ASIDE_TIMEOUT_S <= 2
+    assert describe.ASIDE_TIMEOUT_S <= 2
