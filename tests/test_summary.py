@@ -18,12 +18,13 @@ from loadstone.read.faults import Evidence
 from loadstone.read.outcome import OUTCOMES
 from loadstone.report import Failing, Report
 from loadstone.summary import exit_code, summarise
-from loadstone.summary.series import _step_s
 
 
 def warmup(planned):
     """A warm-up that is over when the clock begins."""
-    return PhaseLog(name="warmup", first_row=0, planned=planned, start_ns=0, stop_ns=0, end_ns=0)
+    return PhaseLog(
+        name="warmup", kind="warmup", first_row=0, planned=planned, start_ns=0, stop_ns=0, end_ns=0
+    )
 
 
 @pytest.fixture
@@ -91,7 +92,33 @@ def test_outcomes_add_up_and_list_only_what_happened(report, answer, unsent):
     ]
     found = report(*rows).outcomes
     assert found.counts == {"ok": 1, "ok-length": 1, "reset": 1, "not-sent": 1}
-    assert (found.planned, found.warmup) == (4, {"ok-length": 1})
+    assert (found.planned, found.warmup, found.cooldown) == (4, {"ok-length": 1}, {})
+
+
+def test_outcomes_of_several_phases_are_told_by_their_kind(report, answer, phase_log):
+    load = {
+        "phases": (
+            {"name": "cold", "kind": "warmup", "request_count": 1}, {"name": "warm", "kind": "warmup", "request_count": 2},
+            {"name": "low"}, {"name": "high"}, {"name": "after", "kind": "cooldown", "duration_s": 1.0},
+        )
+    }  # fmt: skip
+    logs = [
+        phase_log("cold", 0, 1, kind="warmup", planned=1), phase_log("warm", 1, 2, kind="warmup", planned=2),
+        phase_log("low", 2, 3, planned=1), phase_log("high", 3, 4, planned=2), phase_log("after", 4, 5, kind="cooldown", planned=1),
+    ]  # fmt: skip
+    named = ["cold", "warm", "warm", "low", "high", "high", "after"]
+    ends = ["ok", "ok", "reset", "ok", "ok", "empty", "cut"]
+    rows = [answer(5, phase=name, outcome=end) for name, end in zip(named, ends, strict=True)]
+    found = report(*rows, phases=logs, load=load)
+    outcomes = found.outcomes
+    assert (outcomes.planned, outcomes.counts) == (3, {"ok": 2, "empty": 1})
+    assert (outcomes.warmup, outcomes.cooldown) == ({"ok": 2, "reset": 1}, {"cut": 1})
+    assert [one.name for one in found.phases] == ["cold", "warm", "low", "high", "after"]
+    assert (found.load.offered, found.load.sent) == (3, 3)
+    with pytest.raises(
+        LoadstoneError, match=r"holds 1 cooldown requests, but run\.json says that 2 were planned"
+    ):
+        report(*rows, phases=[*logs[:-1], replace(logs[-1], planned=2)], load=load)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
@@ -317,30 +344,6 @@ def test_the_report_is_strict_json_and_comes_back(report, answer, unsent):
 def test_warmup_is_in_no_number(report, answer):
     found = report(answer(500, sent=0, phase="warmup"), answer(1050, sent=1000))
     assert found.metrics["time_to_first_token"].max == 50.0
-
-
-def test_series_in_bins_of_a_second(report, answer, unsent):
-    rows = [answer(1500, sent=500, due=400), answer(2500, sent=1500), answer(900, sent=600, outcome="reset")]
-    found = report(*rows, unsent(due=1200)).series
-    assert found.step_s == 1.0
-    assert found.offered == (2, 2, 0)
-    assert found.sent == (2, 1, 0)
-    assert found.completed == (0, 1, 1)
-    assert found.in_flight == pytest.approx((0.8, 1.0, 0.5))
-
-
-def test_long_runs_have_coarser_bins(report, answer):
-    found = report(answer(1_250_000, sent=0)).series
-    assert (found.step_s, len(found.sent)) == (5.0, 251)
-    assert found.in_flight[:2] == (1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("last_s", "step_s"), [(0, 1), (599, 1), (600, 2), (3600, 10), (3_000_000, 7200), (10_000_000, 18000)]
-)
-def test_there_are_at_most_600_bins(last_s, step_s):
-    assert _step_s(last_s) == step_s
-    assert last_s // step_s + 1 <= 600
 
 
 def test_notices_say_what_the_numbers_mean(report, answer, run_log):

@@ -202,3 +202,57 @@ def test_a_run_that_was_stopped_for_a_reason_tells_it_elsewhere(told, answer):
     assert told(answer(5), end="interrupted", stopped_by="user", stopped_why="interrupted") == ()
     (found,) = told(answer(5), end="aborted")
     assert found.startswith("The run was aborted")
+
+
+def test_several_measured_phases_are_told_to_be_taken_together(told, answer, phase_log):
+    load = {"phases": ({"name": "low"}, {"name": "high", "handover": "seamless"})}
+    logs = [phase_log("low", 0, 1000), phase_log("high", 1000, 2000, seamless=True)]
+    found = told(answer(5, phase="low"), answer(1005, sent=1000, phase="high"), phases=logs, load=load)
+    assert found[0] == (
+        "The numbers are those of 2 measured phases together (low, high); phases in report.json has each one's own."
+    )
+    assert found[1].startswith("high began while the last answers of low still came, as asked")
+
+
+def test_cooldown_is_told_like_warm_up(told, answer, phase_log):
+    load = {"cooldown_request_count": 3, "warmup_request_count": 1}
+    logs = [
+        phase_log("warmup", -9, 0, kind="warmup", planned=1),
+        phase_log("measured", 0, 1000, planned=1),
+        phase_log("cooldown", 1000, 2000, kind="cooldown", planned=3),
+    ]
+    assert told(answer(5), phases=logs, load=load) == (
+        "1 warm-up request left out of every number.",
+        "3 cooldown requests left out of every number.",
+    )
+
+
+def test_what_was_cancelled_as_asked_is_not_called_cut_off(told, answer):
+    load = {"cancellation_percent": 50.0, "cancellation_delay_s": 0.5}
+    cancelled = [answer(done=500, outcome="cancelled-as-planned") for _ in range(2)]
+    assert told(answer(5), *cancelled, load=load) == (
+        "2 requests were cancelled as asked, 0.5 s after they were sent; they are in no plain latency.",
+    )
+    (one, cut) = told(answer(5), cancelled[0], answer(done=900, outcome="cut"), load=load)
+    assert one == "1 request was cancelled as asked, 0.5 s after it was sent; it is in no plain latency."
+    assert cut.startswith("1 request was cut off when the run ended. ")
+
+
+def test_conditioned_arrivals_are_told(told, answer):
+    (found,) = told(answer(5, due=0), rate=10, load={"conditioned": True, "request_count": 1})
+    assert found.startswith(
+        "The arrivals of measured were stretched so that the last of N is due at N/rate exactly"
+    )
+    assert told(answer(5, due=0), rate=10) == ()
+
+
+def test_what_later_turns_hold_is_told_and_which_never_came(told, answer, unsent):
+    rows = [
+        answer(5, conversation=0, turn=0),
+        answer(15, sent=10, conversation=0, turn=1),
+        answer(5, conversation=1, turn=0, outcome="reset"),
+        unsent(conversation=1, turn=1) | {"due_ns": None},
+    ]
+    held, missed = told(*rows)
+    assert held.startswith("1 later turn of conversations: a turn holds the questions before it, but not")
+    assert missed.startswith("1 later turn never became due, because the turn before did not end well")

@@ -18,7 +18,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricResult(_Part, frozen=True, kw_only=True):
-    """One metric's numbers over the measured phase.
+    """One metric's numbers over the measured phases.
 
     `count` is the number of samples behind the statistics (for ITL: gaps between tokens). A metric that is
     one number (a rate, a share) has it in `mean` alone. `thin` lists the percentiles that
@@ -78,7 +78,7 @@ class Certificate(_Part, frozen=True, kw_only=True):
 
 
 class Outcomes(_Part, frozen=True, kw_only=True):
-    """How the planned requests of the measured phase ended; the counts add up to `planned`."""
+    """How the planned requests of the measured phases ended; the counts add up to `planned`."""
 
     planned: int
     counts: dict[str, int]
@@ -89,18 +89,151 @@ class Outcomes(_Part, frozen=True, kw_only=True):
     not_sent: tuple[dict[str, Any], ...] = ()
     """Why requests were never sent, the most frequent reasons first: {reason, count}."""
     warmup: dict[str, int] = {}
+    """The same of all warm-up phases."""
+    cooldown: dict[str, int] = {}
     retries: int = 0
 
 
+class Stretch(_Part, frozen=True, kw_only=True):
+    """From when to when a phase sent, in seconds after the measurement began."""
+
+    name: str
+    start_s: float
+    stop_s: float
+
+
 class Series(_Part, frozen=True, kw_only=True):
-    """Counts and levels over the measured phase, in bins of `step_s` from `start`."""
+    """Counts and levels over the measured phases, in bins of `step_s` from the start of the first."""
 
     step_s: float
     offered: tuple[int, ...]
+    """Requests that were due."""
     sent: tuple[int, ...]
     completed: tuple[int, ...]
     in_flight: tuple[float, ...]
     """Time-weighted mean number of requests in flight in each bin."""
+    queued: tuple[float, ...] | None = None
+    """Time-weighted mean number of requests that were due and not yet sent; null without due times."""
+    latency_from_due_p50: tuple[float | None, ...] | None = None
+    """Median of request_latency_from_due over the requests due in the bin, ms, those cut off or never sent taken into
+    account (Kaplan-Meier); null where it is not known, whole without due times."""
+    ttft_from_due_p50: tuple[float | None, ...] | None = None
+    """The same of time_to_first_token_from_due."""
+    phases: tuple[Stretch, ...] = ()
+    """The measured phases."""
+
+
+class Arrivals(_Part, frozen=True, kw_only=True):
+    """When the requests of a phase were to be sent: its arrival process and its limits, as they were planned.
+
+    Steps and curve count seconds from the start of the phase.
+    """
+
+    phase: str
+    """Name of the phase."""
+    words: str
+    """All of it in a few words: `poisson 10 requests/s, unconditioned, at most 64 in flight`."""
+    pattern: str
+    """closed, constant, poisson, gamma, burst, fixed, users or by-index."""
+    rate: float | None = None
+    """Requests (of conversations of several turns: conversations) per second that it comes to in the end; null where there
+    is no such number."""
+    curve: tuple[dict[str, Any], ...] = ()
+    """The rate over time: {start_s, rate, end_rate, span_s, course}, each until the next one begins."""
+    index_ramp: dict[str, Any] | None = None
+    """Rates at the first and at the last arrival, where they change with the number: {start, end, course}."""
+    smoothness: float | None = None
+    """Shape of gamma gaps; null for other patterns."""
+    conditioned: bool | None = None
+    """Whether the last of N arrivals was forced to N / rate; null where nothing is drawn."""
+    users: int | None = None
+    slots: int | None = None
+    """Requests in flight at most; null: no limit."""
+    slot_steps: tuple[tuple[float, int], ...] = ()
+    """A limit that changed: (s, slots)."""
+    prefill: int | None = None
+    """Requests before their first token at most."""
+    prefill_steps: tuple[tuple[float, int], ...] = ()
+    cancelled_share: float = 0.0
+    """Share of the requests that was to be cancelled, `cancel_after_s` after they were sent."""
+    cancel_after_s: float = 0.0
+
+
+class Growth(_Part, frozen=True, kw_only=True):
+    """How the wait grew while the load lasted: medians of request_latency_from_due over the answers, by due time."""
+
+    first_ms: float
+    """Of the quarter that was due first."""
+    last_ms: float
+    """Of the quarter that was due last."""
+
+
+class LoadFacts(_Part, frozen=True, kw_only=True):
+    """The load that was asked for, offered and sent. Rates are requests per second."""
+
+    arrivals: tuple[Arrivals, ...]
+    """One for each measured phase that the configuration tells of."""
+    timed: bool
+    """Whether requests had due times of their own: not in a closed loop."""
+    offered: int
+    """Requests that were due: `sent` + `not_sent`."""
+    sent: int
+    """Requests that were sent, or for which that was tried."""
+    not_sent: int
+    """Requests that were due and never sent."""
+    never_due: int
+    """Planned requests that never became due: turns of which the one before had not ended, rows that no slot took."""
+    late: int | None
+    """Requests that the client sent late, by more than a server could notice; null where they also wait for a slot."""
+    queued_at_end: int | None
+    """Requests that still waited at the client when their phase stopped; null where not all have due times."""
+    queue_growing: bool | None
+    """Whether more requests waited in the last quarter of the load than in the quarter before; null without due times."""
+    growth: Growth | None
+    """Null without due times, and with fewer than 8 answers."""
+    cancelled_as_planned: int
+    asked_rate: float | None
+    """The mean rate that was asked for, until the last request was due; null where none was, and where it is one of
+    conversations of several turns."""
+    offered_rate: float | None
+    """The rate at which requests were due: what the arrivals that were drawn came to; null without due times."""
+    sent_rate: float | None
+    completed_rate: float | None
+    send_lag_p50_ms: float | None
+    """How late the client itself was; null where that cannot be told from the wait for a slot."""
+    send_lag_p99_ms: float | None
+    send_lag_max_ms: float | None
+    bound_by: str | None
+    """What kept the load from being higher; null where nothing is known to have."""
+    bound_why: str | None
+    """The same as one sentence."""
+
+
+class Group(_Part, frozen=True, kw_only=True):
+    """A part of the requests, and its own numbers."""
+
+    name: str
+    planned: int
+    counts: dict[str, int]
+    """Outcomes; they add up to `planned`."""
+    metrics: dict[str, MetricResult]
+
+
+class PhaseFacts(Group, frozen=True, kw_only=True):
+    """A phase as it went. Seconds count from the start of the measurement; before it they are negative."""
+
+    kind: Literal["warmup", "measured", "cooldown"]
+    handover: Literal["drained", "seamless"]
+    """Whether it began when all answers of the phase before had ended, or while its last ones still came."""
+    start_s: float
+    stop_s: float
+    """When it sent nothing more."""
+    end_s: float
+    """When all its requests had ended."""
+    offered: int
+    sent: int
+    arrivals: str | None
+    """Its arrival process in words."""
 
 
 class Failing(_Part, frozen=True, kw_only=True):
@@ -127,9 +260,9 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     duration_s: float | None
     """From the first send of the measured phase until none of its requests was under way any more."""
     end: Literal["complete", "interrupted", "aborted"]
-    stopped_by: Literal["user", "failures", "trouble", "workers"] | None = None
-    """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, or the
-    death of every load-generating process."""
+    stopped_by: Literal["user", "failures", "trouble", "workers", "steady"] | None = None
+    """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, the
+    death of every load-generating process, or, as asked, that a metric was known well enough."""
     stopped_why: str | None = None
     """The same as one sentence."""
     failing: Failing | None = None
@@ -153,7 +286,14 @@ class Report(_Part, frozen=True, kw_only=True):
     certificate: Certificate
     metrics: dict[str, MetricResult]
     outcomes: Outcomes
+    load: LoadFacts
     series: Series
+    phases: tuple[PhaseFacts, ...]
+    """Every phase that began, in its order."""
+    targets: tuple[Group, ...] = ()
+    """The measured requests by server; empty when there was one."""
+    models: tuple[Group, ...] = ()
+    """The measured requests by model; empty when there was one."""
     config: dict[str, Any]
     """The resolved config tree, secrets masked."""
     environment: dict[str, Any]

@@ -21,6 +21,8 @@ from loadstone.metrics import Tables, all_metrics
 from loadstone.read.outcome import SUCCESSES
 from loadstone.read.schema import REQUESTS
 from loadstone.report import Report, RunFacts
+from loadstone.summary import groups
+from loadstone.summary.load import load_facts
 from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
 from loadstone.summary.outcomes import outcomes
@@ -69,7 +71,11 @@ def summarise(folder: Path) -> Report:
         certificate=certify(evidence),
         metrics=metrics,
         outcomes=outcomes(table, tables, folder),
+        load=load_facts(evidence),
         series=series(tables),
+        phases=groups.phases(table, tables, metrics),
+        targets=groups.targets(tables),
+        models=groups.models(tables),
         config=run.config,
         environment=_environment(run),
     )
@@ -110,6 +116,8 @@ def _environment(run: RunLog) -> dict[str, Any]:
     known = {
         "dataset": run.dataset,
         "preflight": run.preflight,
+        "preflights": run.preflights,
+        "hooks": run.hooks,
         "clock": run.clock,
         "workers": run.workers,
         "server_local": run.server_local,

@@ -15,6 +15,7 @@ from loadstone.figures import brief, counted
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables
 from loadstone.metrics.lengths import checked
+from loadstone.summary.shape import about_load
 from loadstone.summary.transport import about_transport
 
 SHORT = 0.95
@@ -35,7 +36,12 @@ FOREIGN_FACTOR = 2.0
 def notices(evidence: Evidence) -> tuple[str, ...]:
     """All notices of a run: its own, then those that its tables give."""
     tables = evidence.tables
-    found = (*_about_run(tables.run), *_about_censored(evidence), *_about_tables(tables))
+    found = (
+        *_about_run(tables.run),
+        *about_load(tables),
+        *_about_censored(evidence),
+        *_about_tables(tables),
+    )
     return tuple(dict.fromkeys((*tables.run.notices, *found)))
 
 
@@ -47,9 +53,9 @@ def _about_run(run: RunLog) -> Iterator[str]:
             f"{counted(run.dataset.reused, 'request')} repeated a prompt sent before in this run; a prefix cache may have"
             " answered them faster."
         )
-    warmup = sum(phase.planned for phase in run.phases if phase.name == "warmup")
-    if warmup:
-        yield f"{counted(warmup, 'warm-up request')} left out of every number."
+    for kind, noun in (("warmup", "warm-up request"), ("cooldown", "cooldown request")):
+        if planned := sum(phase.planned for phase in run.phases if phase.kind == kind):
+            yield f"{counted(planned, noun)} left out of every number."
 
 
 def _about_tables(tables: Tables) -> Iterator[str]:
@@ -80,7 +86,9 @@ def _about_censored(evidence: Evidence) -> Iterator[str]:
         f"{who}. The plain latencies are those of the others, and can be too low or too high; the rows"
         ' "with ... cut off" count each as far as it had come (with_censored in report.json).'
     )
-    if evidence.tables.censored.any() and evidence.metrics[ALL_TOKENS].mean is not None:
+    if (evidence.tables.censored & ~evidence.tables.cancelled).any() and evidence.metrics[
+        ALL_TOKENS
+    ].mean is not None:
         told += (
             ' Throughputs are those of the others as well, and too low; "output, all tokens" counts every token that came'
             " while requests were sent."
@@ -89,9 +97,14 @@ def _about_censored(evidence: Evidence) -> Iterator[str]:
 
 
 def _who_was_cut_off(tables: Tables) -> str:
-    """The requests that were cut off, by what did it, and those that never had their turn; empty when there was none."""
-    cut, limited = int(tables.censored.sum()), int((tables.cut_off & ~tables.censored).sum())
-    waited = int(np.isfinite(tables.cut_off_ms("due_ns")).sum()) - cut - limited if tables.has_rate else 0
+    """The requests that were cut off, by what did it, and those that never had their turn; empty when there was none.
+
+    What was cancelled as asked is told apart.
+    """
+    cut = int((tables.censored & ~tables.cancelled).sum())
+    limited = int((tables.cut_off & ~tables.censored).sum())
+    unsent = np.isfinite(tables.cut_off_ms("due_ns")) & ~tables.attempted
+    waited = int(unsent.sum()) if tables.has_rate else 0
     parts = [
         f"{_were(cut)} cut off when the {'load was stopped' if tables.run.stopped_by else 'run ended'}"
         if cut

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from loadstone.read.faults import samples
 from loadstone.read.outcome import CENSORED, NOT_SENT, OUTCOMES, kind
 from loadstone.report import Outcomes
 
-MEASURED = pl.col("phase") == "measured"
+NAMES = {"measured": "measured", "warmup": "warm-up", "cooldown": "cooldown"}
 MOST_FAULTS = 20
 """Kinds of faults listed in a report."""
 
@@ -26,21 +27,52 @@ def outcomes(table: pl.LazyFrame, tables: Tables, folder: Path) -> Outcomes:
     Raises `LoadstoneError` when the counts of a phase do not add up to what it planned: then the table is not this
     run's.
     """
-    planned = tables.phase.planned if tables.phase else 0
-    counts = _counts(tables.requests)
-    warmup = _counts(table.filter(pl.col("phase") == "warmup").select("outcome").collect())
-    _add_up(counts, planned, "measured", folder)
-    _add_up(warmup, sum(log.planned for log in tables.run.phases if log.name == "warmup"), "warm-up", folder)
-    faults = _faults(table, folder / run_folder.FAULTS)
+    measured = [log.name for log in tables.phases]
+    others = {
+        log.name: counts(_of(table, [log.name])) for log in tables.run.phases if log.name not in measured
+    }
+    found = counts(tables.requests)
+    planned = sum(log.planned for log in tables.phases)
+    _add_up(found, planned, "measured", folder)
+    for log in tables.run.phases:
+        if log.name in others:
+            _add_up(others[log.name], log.planned, NAMES[log.kind], folder)
+    faults = _faults(table, measured, folder / run_folder.FAULTS)
+    kinds = {log.name: log.kind for log in tables.run.phases}
     return Outcomes(
         planned=planned,
-        counts=counts,
+        counts=found,
         faults=faults[:MOST_FAULTS],
         fault_kinds=len(faults),
-        not_sent=_not_sent(table)[:MOST_FAULTS],
-        warmup=warmup,
+        not_sent=_not_sent(table, measured)[:MOST_FAULTS],
+        warmup=_sum(told for name, told in others.items() if kinds[name] == "warmup"),
+        cooldown=_sum(told for name, told in others.items() if kinds[name] == "cooldown"),
         retries=int(tables.requests["retries"].sum()),
     )
+
+
+def counts(requests: pl.DataFrame) -> dict[str, int]:
+    """Requests by outcome, in the order of `OUTCOMES`; only outcomes that occurred."""
+    return _ordered(dict(requests["outcome"].value_counts().iter_rows()))
+
+
+def _sum(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return _ordered(total)
+
+
+def _ordered(found: Mapping[str, int]) -> dict[str, int]:
+    return {name: found[name] for name in OUTCOMES if name in found}
+
+
+def _of(table: pl.LazyFrame, phases: Collection[str]) -> pl.DataFrame:
+    return table.filter(_in(phases)).select("outcome").collect()
+
+
+def _in(phases: Collection[str]) -> pl.Expr:
+    return pl.col("phase").is_in(list(phases))
 
 
 def _add_up(counts: dict[str, int], planned: int, phase: str, folder: Path) -> None:
@@ -51,19 +83,13 @@ def _add_up(counts: dict[str, int], planned: int, phase: str, folder: Path) -> N
         )
 
 
-def _counts(requests: pl.DataFrame) -> dict[str, int]:
-    """Requests by outcome, in the order of `OUTCOMES`; only outcomes that occurred."""
-    found = dict(requests["outcome"].value_counts().iter_rows())
-    return {name: found[name] for name in OUTCOMES if name in found}
-
-
-def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
+def _faults(table: pl.LazyFrame, phases: Collection[str], evidence: Path) -> tuple[dict[str, Any], ...]:
     """All kinds of faults, the most frequent first; what we cut off is none.
 
     Messages that differ in their numbers alone are one; the first stands for all.
     """
     faulty = ~pl.col("outcome").is_in([*CENSORED, NOT_SENT])
-    failed = table.filter(MEASURED, faulty, pl.col("fault").is_not_null())
+    failed = table.filter(_in(phases), faulty, pl.col("fault").is_not_null())
     rows = failed.group_by("outcome", "fault", maintain_order=True).len().collect().iter_rows()
     kinds: dict[tuple[str, str], dict[str, Any]] = {}
     for outcome, message, count in rows:
@@ -75,9 +101,9 @@ def _faults(table: pl.LazyFrame, evidence: Path) -> tuple[dict[str, Any], ...]:
     return _most(kinds.values())
 
 
-def _not_sent(table: pl.LazyFrame) -> tuple[dict[str, Any], ...]:
+def _not_sent(table: pl.LazyFrame, phases: Collection[str]) -> tuple[dict[str, Any], ...]:
     """Why requests were never sent. Reasons that differ in their numbers alone are one."""
-    unsent = table.filter(MEASURED, pl.col("outcome") == NOT_SENT)
+    unsent = table.filter(_in(phases), pl.col("outcome") == NOT_SENT)
     kinds: dict[str, dict[str, Any]] = {}
     for reason, count in unsent.group_by("fault", maintain_order=True).len().collect().iter_rows():
         told = reason or OUTCOMES[NOT_SENT]

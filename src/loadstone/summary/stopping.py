@@ -23,18 +23,18 @@ def failing(tables: Tables) -> Failing | None:
     Counted is all that ended from then on, also after the stop.
     """
     allowed = tables.config.load.failed_request_threshold
-    if tables.run.stopped_by != "failures" or tables.phase is None or allowed is None:
+    if tables.run.stopped_by != "failures" or tables.start_ns is None or allowed is None:
         return None
     ended = _ended(tables)
     failed = ended["outcome"].is_in(list(FAILURES)).to_numpy()
-    before = int((ended["done_ns"] <= tables.phase.stop_ns).sum()) or len(ended)
+    before = int((ended["done_ns"] <= max(log.stop_ns for log in tables.phases)).sum()) or len(ended)
     begin = _begin(failed[:before], allowed)
     if begin is None:
         return None
     outcomes = ended[begin:].filter(pl.Series(failed[begin:]))["outcome"]
     most = str(outcomes.mode().sort()[0])
     return Failing(
-        since_s=(ended["done_ns"][begin] - tables.phase.start_ns) / 1e9,
+        since_s=(ended["done_ns"][begin] - tables.start_ns) / 1e9,
         outcome=most,
         of_outcome=int((outcomes == most).sum()),
         failed=len(outcomes),

@@ -1,0 +1,97 @@
+"""The numbers of parts of the requests: of every phase, and of every server and model where there are several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from loadstone.folder import PhaseLog
+from loadstone.metrics import NEEDS, Tables, all_metrics
+from loadstone.report import Group, MetricResult, PhaseFacts
+from loadstone.summary.arrivals import arriving, words
+from loadstone.summary.measure import measure
+from loadstone.summary.outcomes import counts
+
+METRICS = (
+    "request_latency",
+    "time_to_first_token",
+    "inter_token_latency",
+    "request_latency_from_due",
+    "time_to_first_token_from_due",
+    "output_token_throughput",
+    "request_throughput",
+    "error_rate",
+)
+"""What is told of a part; what counts from due times only where requests have some."""
+FROM_DUE = "_from_due"
+
+
+def phases(
+    table: pl.LazyFrame, tables: Tables, metrics: Mapping[str, MetricResult]
+) -> tuple[PhaseFacts, ...]:
+    """Every phase that began, one after the other in memory; the numbers of a lone measured one are `metrics`."""
+    logs = tables.run.phases
+    origin_ns = tables.start_ns if tables.start_ns is not None else logs[0].start_ns if logs else 0
+    found = []
+    for log in logs:
+        lone = tables.phases == (log,)
+        own = tables if lone else Tables.read(table, tables.run, [log.name])
+        numbers = {name: metrics[name] for name in _told(own)} if lone else _numbers(own)
+        found.append(_phase(log, own, numbers, origin_ns))
+    return tuple(found)
+
+
+def _phase(log: PhaseLog, own: Tables, numbers: dict[str, MetricResult], origin_ns: int) -> PhaseFacts:
+    load = next((load for load in own.loads if load.name == log.name), None)
+    return PhaseFacts(
+        name=log.name,
+        planned=len(own.requests),
+        counts=counts(own.requests),
+        metrics=numbers,
+        kind=log.kind,
+        handover="seamless" if log.seamless else "drained",
+        start_s=(log.start_ns - origin_ns) / 1e9,
+        stop_s=(log.stop_ns - origin_ns) / 1e9,
+        end_s=(log.end_ns - origin_ns) / 1e9,
+        offered=int((~own.never_due).sum()),
+        sent=int(own.attempted.sum()),
+        arrivals=None if load is None else words(load, arriving(own)),
+    )
+
+
+def targets(tables: Tables) -> tuple[Group, ...]:
+    """The measured requests of each server, by its address without secrets; none where there is one server.
+
+    What was never sent and could have gone to any is in none of them.
+    """
+    return _groups("target", tables.config.endpoint.urls, tables)
+
+
+def models(tables: Tables) -> tuple[Group, ...]:
+    """The measured requests of each model; none where there is one."""
+    return _groups("model", tables.config.endpoint.models, tables)
+
+
+def _groups(column: str, names: Sequence[str], tables: Tables) -> tuple[Group, ...]:
+    if len(names) < 2:
+        return ()
+    numbers = tables.requests[column]
+    return tuple(
+        _group(name, tables.only((numbers == number).fill_null(False).to_numpy()))
+        for number, name in enumerate(names)
+    )
+
+
+def _group(name: str, own: Tables) -> Group:
+    return Group(name=name, planned=len(own.requests), counts=counts(own.requests), metrics=_numbers(own))
+
+
+def _numbers(own: Tables) -> dict[str, MetricResult]:
+    known = all_metrics()
+    return {name: measure(known[name], own) for name in _told(own)}
+
+
+def _told(tables: Tables) -> list[str]:
+    timed = NEEDS["rate"].met(tables)
+    return [name for name in METRICS if timed or not name.endswith(FROM_DUE)]

@@ -1,0 +1,77 @@
+"""The load that was asked for beside the one that was offered and sent: the account of every request that was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from loadstone.checks import Evidence
+from loadstone.metrics import Tables
+from loadstone.plan.rate import passed
+from loadstone.plan.schedule import Phase
+from loadstone.report import LoadFacts, MetricResult
+from loadstone.summary.arrivals import arrivals, arriving
+from loadstone.summary.queue import growing, waited
+from loadstone.summary.waits import growth
+
+
+def load_facts(evidence: Evidence) -> LoadFacts:
+    """The account of the measured phases; every planned request is in one of its numbers."""
+    tables, metrics = evidence.tables, evidence.metrics
+    sent, never_due = int(tables.attempted.sum()), int(tables.never_due.sum())
+    not_sent = int((~tables.attempted & ~tables.never_due).sum())
+    planned = sum(log.planned for log in tables.phases)
+    assert planned == sent + not_sent + never_due, (planned, sent, not_sent, never_due)
+    lag = metrics["send_lag"]
+    return LoadFacts(
+        arrivals=tuple(arrivals(load, arriving(tables)) for load in tables.loads),
+        timed=waited(tables) is not None,
+        offered=sent + not_sent,
+        sent=sent,
+        not_sent=not_sent,
+        never_due=never_due,
+        late=_whole(metrics, "late_count"),
+        queued_at_end=_whole(metrics, "queued_count"),
+        queue_growing=growing(tables),
+        growth=growth(tables),
+        cancelled_as_planned=int(tables.cancelled.sum()),
+        asked_rate=asked_rate(tables),
+        offered_rate=metrics["offered_rate"].mean,
+        sent_rate=metrics["sent_rate"].mean,
+        completed_rate=metrics["completed_rate"].mean,
+        send_lag_p50_ms=lag.p50,
+        send_lag_p99_ms=lag.p99,
+        send_lag_max_ms=lag.max,
+        bound_by=None,
+        bound_why=None,
+    )
+
+
+def _whole(metrics: Mapping[str, MetricResult], name: str) -> int | None:
+    """A metric that counts."""
+    value = metrics[name].mean
+    return None if value is None else int(value)
+
+
+def asked_rate(tables: Tables) -> float | None:
+    """The mean of the rates asked for, each until the last request of its phase was due; None where one has no rate, or
+    one of conversations whose turns nobody counted beforehand.
+    """
+    loads = {load.name: load for load in tables.loads}
+    last_ns = dict(tables.requests.group_by("phase").agg(pl.col("due_ns").max()).iter_rows())
+    requests = asked_s = 0.0
+    for log in tables.phases:
+        lasted_s = ((last_ns.get(log.name) or log.start_ns) - log.start_ns) / 1e9
+        came_to = _came_to(loads.get(log.name), lasted_s, arriving(tables))
+        if came_to is None:
+            return None
+        requests, asked_s = requests + came_to, asked_s + lasted_s
+    return requests / asked_s if asked_s > 0 else None
+
+
+def _came_to(load: Phase | None, lasted_s: float, what: str) -> float | None:
+    """The requests that a phase's rate comes to in that time; None where it has none."""
+    if load is None or not load.curve or (what != "requests" and load.pattern != "users"):
+        return None
+    return passed(load.curve, lasted_s)

@@ -1,0 +1,71 @@
+"""Notices about the load: several phases, how one follows another, conversations, cancellations that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from loadstone.clock import SECOND_NS
+from loadstone.figures import brief, counted
+from loadstone.metrics import Tables
+
+
+def about_load(tables: Tables) -> Iterator[str]:
+    """One sentence for each trait of the load that changes what the numbers mean."""
+    yield from _about_phases(tables)
+    yield from _about_arrivals(tables)
+    yield from _about_conversations(tables)
+    yield from _about_cancellation(tables)
+
+
+def _about_phases(tables: Tables) -> Iterator[str]:
+    names = [log.name for log in tables.phases]
+    if len(names) > 1:
+        yield (
+            f"The numbers are those of {len(names)} measured phases together ({', '.join(names)}); phases in report.json"
+            " has each one's own."
+        )
+    for before, log in pairwise(tables.run.phases):
+        if log.seamless and log.kind == "measured":
+            yield (
+                f"{log.name} began while the last answers of {before.name} still came, as asked: at first the server had"
+                " the work of both."
+            )
+
+
+def _about_arrivals(tables: Tables) -> Iterator[str]:
+    conditioned = [load.name for load in tables.loads if load.conditioned]
+    if conditioned:
+        yield (
+            f"The arrivals of {', '.join(conditioned)} were stretched so that the last of N is due at N/rate exactly: they"
+            " are no longer independent of each other, and a run is a little more even than the process it is named after."
+        )
+
+
+def _about_conversations(tables: Tables) -> Iterator[str]:
+    later = tables.requests["turn"].fill_null(0).to_numpy() > 0
+    if not later.any():
+        return
+    yield (
+        f"{counted(int((later & tables.attempted).sum()), 'later turn')} of conversations: a turn holds the questions"
+        " before it, but not the server's answers to them."
+    )
+    if missed := int((later & tables.never_due).sum()):
+        yield (
+            f"{counted(missed, 'later turn')} never became due, because the turn before did not end well: planned, but not"
+            " offered."
+        )
+
+
+def _about_cancellation(tables: Tables) -> Iterator[str]:
+    cancelled = int(tables.cancelled.sum())
+    if not cancelled:
+        return
+    delays = {load.cancel_after_ns for load in tables.loads if load.cancelled_share}
+    it = ("it was", "it is") if cancelled == 1 else ("they were", "they are")
+    after = f", {brief(delays.pop() / SECOND_NS)} s after {it[0]} sent" if len(delays) == 1 else ""
+    yield f"{_were(cancelled)} cancelled as asked{after}; {it[1]} in no plain latency."
+
+
+def _were(count: int) -> str:
+    return f"{counted(count, 'request')} {'was' if count == 1 else 'were'}"

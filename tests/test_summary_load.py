@@ -1,0 +1,102 @@
+"""The account of the load: what was asked for, offered, sent and not sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.checks import Evidence
+from loadstone.metrics import all_metrics
+from loadstone.report import Growth
+from loadstone.summary.load import asked_rate, load_facts
+from loadstone.summary.measure import measure
+from loadstone.summary.queue import growing
+from loadstone.summary.waits import growth
+
+
+@pytest.fixture
+def facts(tables):
+    """The account of a run with these rows; keywords go to `run_log`."""
+
+    def of(*rows, **run):
+        found = tables(*rows, **run)
+        return load_facts(Evidence(found, {name: measure(one, found) for name, one in all_metrics().items()}))
+
+    return of
+
+
+def capped(answer, unsent, *, sent, never):
+    """A cap of one slot: an arrival every 100 ms, an answer every 200 ms."""
+    served = [answer(200 * (i + 1), due=100 * i, sent=200 * i) for i in range(sent)]
+    return [*served, *(unsent(due=100 * (sent + i)) for i in range(never))]
+
+
+def test_offered_is_sent_and_not_sent(facts, answer, unsent):
+    found = facts(*capped(answer, unsent, sent=10, never=10), rate=10, cap=1, end_ms=2000)
+    assert (found.offered, found.sent, found.not_sent, found.never_due) == (20, 10, 10, 0)
+    assert (found.timed, found.queued_at_end, found.queue_growing) == (True, 10, True)
+    assert found.growth == Growth(first_ms=250.0, last_ms=1050.0)
+    assert (found.offered_rate, found.sent_rate, found.completed_rate) == (10.0, 5.0, 5.0)
+    assert found.asked_rate == pytest.approx(10.0)
+    assert found.arrivals[0].words == "poisson 10 requests/s, unconditioned, at most 1 in flight"
+
+
+def test_a_closed_loop_offers_what_it_sends(facts, answer):
+    found = facts(*(answer(100 * i + 50, sent=100 * i) for i in range(12)), cap=1)
+    assert (found.offered, found.sent, found.not_sent, found.timed) == (12, 12, 0, False)
+    assert (found.queued_at_end, found.queue_growing, found.growth, found.asked_rate) == (None,) * 4
+    assert found.send_lag_p99_ms == 0.0
+
+
+def test_how_late_the_client_was(facts, answer):
+    rows = [answer(100 * i + 50, due=100 * i, sent=100 * i + i) for i in range(9)]
+    found = facts(*rows, rate=10)
+    assert (found.send_lag_p50_ms, found.send_lag_max_ms, found.late) == (4.0, 8.0, 3)
+
+
+def test_turns_that_never_became_due_were_planned_but_not_offered(facts, answer, unsent):
+    rows = [
+        answer(50, due=0, conversation=1, turn=0, outcome="reset"),
+        unsent(conversation=1, turn=1) | {"due_ns": None},
+        answer(90, due=60, conversation=2, turn=0),
+    ]
+    found = facts(*rows, rate=10)
+    assert (found.offered, found.sent, found.not_sent, found.never_due) == (2, 2, 0, 1)
+    assert found.asked_rate is None
+    assert found.arrivals[0].words == "poisson 10 conversations/s, unconditioned"
+
+
+def test_what_was_cancelled_as_asked_is_counted(facts, answer):
+    found = facts(
+        answer(50), answer(done=500, outcome="cancelled-as-planned"), answer(done=500, outcome="cut")
+    )
+    assert found.cancelled_as_planned == 1
+
+
+def test_an_account_that_does_not_add_up_is_a_defect(facts, answer):
+    with pytest.raises(AssertionError):
+        facts(answer(50), planned=2)
+
+
+def test_the_rate_asked_for_is_the_mean_of_a_ramp(tables, answer):
+    ramp = {"request_rate_ramp_s": 1.0}
+    rows = [answer(600, due=500), answer(2100, due=2000)]
+    # 0 to 8 within a second comes to 4, another second at 8 to 8 more
+    assert asked_rate(tables(*rows, rate=8, load=ramp)) == pytest.approx((4 + 8) / 2)
+
+
+def test_the_rate_asked_for_of_several_phases_is_weighted_by_their_time(tables, answer, phase_log):
+    load = {"phases": ({"name": "low", "request_rate": 1.0}, {"name": "high", "request_rate": 10.0})}
+    logs = [phase_log("low", 0, 3000), phase_log("high", 3000, 4000)]
+    rows = [answer(3050, due=3000, sent=3000, phase="low"), answer(4050, due=4000, sent=4000, phase="high")]
+    assert asked_rate(tables(*rows, phases=logs, load=load)) == pytest.approx((3 * 1 + 1 * 10) / 4)
+
+
+def test_a_queue_that_shrinks_does_not_grow(tables, answer):
+    rows = [answer(1990, due=0, sent=100 * i) for i in range(19)]
+    assert growing(tables(*rows, rate=10, cap=1, end_ms=2000)) is False
+
+
+def test_too_few_answers_do_not_grow(tables, answer):
+    rows = [answer(100 * i + 50 + i, due=100 * i) for i in range(8)]
+    assert growth(tables(*rows[:7], rate=10)) is None
+    assert growth(tables(*rows, rate=10)) == Growth(first_ms=50.5, last_ms=56.5)
