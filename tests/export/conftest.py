@@ -7,7 +7,18 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from loadstone.report import Certificate, Check, MetricResult, Outcomes, Report, RunFacts, Series
+from loadstone.report import (
+    Arrivals,
+    Certificate,
+    Check,
+    LoadFacts,
+    MetricResult,
+    Outcomes,
+    PhaseFacts,
+    Report,
+    RunFacts,
+    Series,
+)
 
 SHAPE = {"min": 0.91, "p1": 0.92, "p5": 0.93, "p10": 0.94, "p25": 0.96, "p50": 1.0, "p75": 1.04}
 TAIL = {"mean": 1.02, "std": 0.11, "p90": 1.1, "p95": 1.2, "p99": 1.5, "p99_9": 1.8, "max": 1.9}
@@ -46,7 +57,7 @@ METRICS = {
 }
 RUN = RunFacts(
     id="r1",
-    command="loadstone profile --model M --url localhost:8000 --request-rate 10",
+    command="loadstone profile --model M --url localhost:8000 --concurrency 8",
     started="2026-11-29T15:30:00Z",
     duration_s=20.437,
     end="complete",
@@ -57,14 +68,27 @@ RUN = RunFacts(
 )
 CONFIG = {
     "endpoint": {"model": "M", "type": "chat", "streaming": True, "url": "http://localhost:8000"},
-    "load": {"request_rate": 10.0, "concurrency": None, "arrival_pattern": "constant"},
+    "load": {"concurrency": 8},
 }
+COUNTS = {"ok": 150, "ok-length": 50, "reset": 0}
+LOAD = LoadFacts(
+    arrivals=(Arrivals(phase="measured", words="concurrency 8", pattern="closed", slots=8),), timed=False, offered=200, sent=200,
+    not_sent=0, never_due=0, late=None, queued_at_end=None, queue_growing=None, growth=None, cancelled_as_planned=0, asked_rate=None,
+    offered_rate=None, sent_rate=9.9, completed_rate=9.8, send_lag_p50_ms=0.1, send_lag_p99_ms=0.2, send_lag_max_ms=0.3,
+    bound_by=None, bound_why=None,
+)  # fmt: skip
+PHASE = PhaseFacts(
+    name="measured", planned=200, counts=COUNTS, metrics=METRICS, kind="measured", handover="drained", start_s=0.0,
+    stop_s=20.0, end_s=20.5, offered=200, sent=200, arrivals="concurrency 8",
+)  # fmt: skip
 VALID = Report(
     loadstone_version="0.1.0",
     run=RUN,
     certificate=Certificate(verdict="VALID", headline="The client kept its times.", checks=()),
     metrics=METRICS,
-    outcomes=Outcomes(planned=200, counts={"ok": 150, "ok-length": 50, "reset": 0}),
+    outcomes=Outcomes(planned=200, counts=COUNTS),
+    load=LOAD,
+    phases=(PHASE,),
     series=Series(step_s=1.0, offered=(), sent=(), completed=(), in_flight=()),
     config=CONFIG,
     environment={},

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from loadstone.export.console import load_shape, render
+from loadstone.export.console import render
 from loadstone.report import Certificate, Check, Failing, MetricResult, Outcomes, Report
 
 Failed = Callable[[str], Report]
@@ -15,7 +15,7 @@ Failed = Callable[[str], Report]
 AT_80 = """\
 VALID: The client kept its times.
 
-M · chat, streaming · constant 10 requests/s · http://localhost:8000
+M · chat, streaming · concurrency 8 · http://localhost:8000
 200 requests: 200 ok · 20.4 s · seed 42
 
                          min   mean    p50    p90    p95    p99  p99.9    max
@@ -27,15 +27,15 @@ output throughput  1,250 tokens/s   request throughput  9.87 requests/s
 
 ~ too few samples for this percentile
 
-loadstone profile --model M --url localhost:8000 --request-rate 10
+loadstone profile --model M --url localhost:8000 --concurrency 8
 files  artifacts/M-chat/
        report.json requests.parquet"""
 
 AT_40 = """\
 VALID: The client kept its times.
 
-M · chat, streaming · constant 10
-  requests/s · http://localhost:8000
+M · chat, streaming · concurrency 8 ·
+  http://localhost:8000
 200 requests: 200 ok · 20.4 s · seed 42
 
             mean    p50    p90    p99
@@ -48,7 +48,7 @@ request throughput   9.87 requests/s
 
 ~ too few samples for this percentile
 
-loadstone profile --model M --url localhost:8000 --request-rate 10
+loadstone profile --model M --url localhost:8000 --concurrency 8
 files  artifacts/M-chat/
        report.json requests.parquet"""
 
@@ -62,13 +62,13 @@ M ·"""
 NOTHING_SUCCEEDED = """\
 VALID: The client kept its times.
 
-M · chat, streaming · constant 10 requests/s · http://localhost:8000
+M · chat, streaming · concurrency 8 · http://localhost:8000
 200 requests: 0 ok, 199 failed, 1 cut off · 20.4 s · seed 42
 
 199 of 200 requests failed: http-error 199
   199 x http-error: 503 try \\x1b[2Jlater (faults/1.bin)
 
-loadstone profile --model M --url localhost:8000 --request-rate 10
+loadstone profile --model M --url localhost:8000 --concurrency 8
        report.json requests.parquet"""
 
 
@@ -153,7 +153,7 @@ def test_the_last_remark_is_not_hidden_behind_a_line_of_its_own(valid: Report) -
 def test_a_report_without_any_metric_is_still_a_report(valid: Report) -> None:
     empty = msgspec.structs.replace(valid, metrics={}, config={})
     assert render(empty, width=80, color=False).splitlines()[:4] == [
-        "VALID: The client kept its times.", "", "concurrency 1", "200 requests: 200 ok · 20.4 s · seed 42"
+        "VALID: The client kept its times.", "", "concurrency 8", "200 requests: 200 ok · 20.4 s · seed 42"
     ]  # fmt: skip
 
 
@@ -171,22 +171,6 @@ def test_junk_from_the_server_is_shown_as_escapes_and_keeps_its_place(all_failed
     lines = [line for line in shown.splitlines() if line != command and files not in line]
     assert max(map(cell_len, lines)) <= width
     assert shown.encode()
-
-
-@pytest.mark.parametrize(
-    ("load", "words"),
-    [
-        ({}, "concurrency 1"),
-        ({"concurrency": 8}, "concurrency 8"),
-        ({"request_rate": 2.5}, "poisson 2.5 requests/s"),
-        ({"request_rate": 10.0, "arrival_pattern": "constant", "concurrency": 64},
-         "constant 10 requests/s, at most 64 in flight"),
-        ({"request_rate": 10.0, "arrival_pattern": "gamma", "arrival_smoothness": 0.5},
-         "gamma (shape 0.5) 10 requests/s"),
-    ],
-)  # fmt: skip
-def test_the_load_in_a_few_words(load: dict[str, object], words: str) -> None:
-    assert load_shape({"load": load}) == words
 
 
 def test_a_rate_nobody_asked_for_is_left_out_without_a_word(valid: Report) -> None:
@@ -247,10 +231,8 @@ def test_the_tokens_of_all_requests_have_a_rate_where_some_were_cut_off(valid: R
 
 def test_a_load_that_brought_nothing_has_no_rates(valid: Report) -> None:
     load = MetricResult(unit="requests", better="neither", count=1, mean=7.9)
-    assert "concurrency" not in render(
-        msgspec.structs.replace(valid, metrics={"concurrency": load}, config={"load": {"request_rate": 1.0}}),
-        width=80, color=False,
-    )  # fmt: skip
+    shown = render(msgspec.structs.replace(valid, metrics={"concurrency": load}), width=80, color=False)
+    assert "7.90" not in shown
 
 
 def test_where_nothing_succeeded_the_requests_cut_off_are_all_there_is(valid: Report) -> None:

@@ -19,7 +19,7 @@ from loadstone.report import Report
 
 
 def phase(name: str, first_row: int, planned: int, start_ns: int) -> layout.PhaseLog:
-    facts = {"name": name, "first_row": first_row, "planned": planned}
+    facts = {"name": name, "kind": name, "first_row": first_row, "planned": planned}
     return msgspec.convert({**facts, "start_ns": start_ns, "stop_ns": 0, "end_ns": 0}, layout.PhaseLog)
 
 
@@ -91,7 +91,28 @@ def test_a_request_has_every_column_but_the_lists(valid: Report, run_folder: Pat
     row = json.loads((run_folder / "requests.jsonl").read_text())
     instants = {f"{name}_ms" for name in requests_jsonl.INSTANTS}
     lists = {"arrival_ns", "read_ns", "chunk_tokens", "chunk_choice"}
-    assert set(row) == set(REQUESTS) - lists | instants
+    assert set(row) == set(REQUESTS) - lists | instants | {"phase_kind"}
+
+
+def test_numbers_of_servers_and_models_are_told_as_names(valid: Report, run_folder: Path) -> None:
+    requests = [(0, 1, "warmup"), (1, 0, "measured"), (None, None, "measured"), (7, 7, None)]
+    table(run_folder, [{"request": 1, "target": t, "model": m, "phase": p} for t, m, p in requests])
+    endpoint = {"url": ["http://a:1/v1", "http://b:2/v1"], "model": "large, small"}
+    requests_jsonl.write(msgspec.structs.replace(valid, config={"endpoint": endpoint}), run_folder)
+    rows = [json.loads(line) for line in (run_folder / "requests.jsonl").read_text().splitlines()]
+    assert [(row["target"], row["model"], row["phase_kind"]) for row in rows] == [
+        ("http://a:1/v1", "small", "warmup"),
+        ("http://b:2/v1", "large", "measured"),
+        (None, None, "measured"),
+        (None, None, None),
+    ]
+
+
+def test_the_clock_begins_with_the_first_measured_phase() -> None:
+    warm, ramp, hold = phase("warmup", 0, 1, 5), phase("measured", 1, 2, 10), phase("measured", 3, 2, 20)
+    assert requests_jsonl.measured_start_ns([warm, ramp, hold]) == 10
+    assert requests_jsonl.measured_start_ns([warm]) == 5
+    assert requests_jsonl.measured_start_ns([]) == 0
 
 
 def test_a_servers_words_stay_one_line_of_json(valid: Report, run_folder: Path) -> None:
@@ -120,7 +141,7 @@ def test_what_json_cannot_say_is_null(value: float, valid: Report, run_folder: P
 
 
 HOSTILE_BODIES = (
-    b'{}]}, {"session_id": "x"}', b'{"a": NaN}', b'"\xff"', b"", b'{"a":', b"\x1b[2J", b"[" * 300_000,
+    b'{}]}, {"session_id": "x"}', b'{"a": NaN}', b'"\xff"', b'{"a":', b"\x1b[2J", b"[" * 300_000,
 )  # fmt: skip
 
 

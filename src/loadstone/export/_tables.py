@@ -24,12 +24,13 @@ DISTRIBUTIONS = (
     "inter_token_latency",
     "time_per_output_token",
     "request_latency",
+    "time_to_first_token_from_due",
     "request_latency_from_due",
     "queue_wait",
     "input_sequence_length",
     "output_sequence_length",
 )
-WAITING = ("request_latency_from_due", "queue_wait")
+WAITING = ("time_to_first_token_from_due", "request_latency_from_due", "queue_wait")
 WAITED_MS = 10.0
 """A p99 above this is a queue, not the lag of sending."""
 ALL_TOKENS = "output_token_throughput_under_load"
@@ -58,6 +59,7 @@ SHORT = {
     "inter_token_latency": "ITL",
     "time_per_output_token": "TPOT",
     "request_latency": "latency",
+    "time_to_first_token_from_due": "TTFT due",
     "request_latency_from_due": "from due",
     "queue_wait": "queue wait",
     "input_sequence_length": "ISL",
@@ -98,12 +100,19 @@ def _shown(result: MetricResult) -> tuple[object, ...]:
 
 
 def _waited(metrics: Metrics) -> bool:
-    wait = metrics.get("queue_wait")
-    return wait is not None and wait.p99 is not None and wait.p99 > WAITED_MS
+    """Whether a queue stood at the client: by the wait for a slot, or where there are none by the latencies."""
+    wait, due, sent = map(metrics.get, ("queue_wait", "request_latency_from_due", "request_latency"))
+    if wait is not None and wait.p99 is not None:
+        return wait.p99 > WAITED_MS
+    if due is None or sent is None or due.p99 is None or sent.p99 is None:
+        return False
+    return due.p99 - sent.p99 > WAITED_MS
 
 
-def distributions(metrics: Metrics, width: int) -> list[str]:
+def distributions(metrics: Metrics, width: int, cancelled: int = 0) -> list[str]:
     """The table of distributions: a header, one line a metric, and below it one with the requests cut off.
+
+    Of these `cancelled` were cancelled as asked.
 
     Where no metric has a number there are only those that have such a line; without one there is no table.
     """
@@ -112,7 +121,7 @@ def distributions(metrics: Metrics, width: int) -> list[str]:
         names = [name for name in names if metrics[name].with_censored]
     if not names:
         return []
-    rows = list(_rows(metrics, names, width < NARROW))
+    rows = list(_rows(metrics, names, width < NARROW, cancelled))
     fixed = [
         _column(["", *(row.name for row in rows)], left),
         _column(["", *(row.unit for row in rows)], left),
@@ -132,7 +141,7 @@ class _Row(NamedTuple):
     cells: Mapping[str, str]
 
 
-def _rows(metrics: Metrics, names: Iterable[str], narrow: bool) -> Iterator[_Row]:
+def _rows(metrics: Metrics, names: Iterable[str], narrow: bool, cancelled: int) -> Iterator[_Row]:
     for name in names:
         result = metrics[name]
         called = SHORT.get(name, label(name)) if narrow else label(name)
@@ -140,8 +149,16 @@ def _rows(metrics: Metrics, names: Iterable[str], narrow: bool) -> Iterator[_Row
         numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
         yield _Row(called, printable(result.unit), numbers)
         if result.with_censored and result.cut_off:
-            more = f" +{result.cut_off:,} cut" if narrow else f"  with {result.cut_off:,} cut off"
+            more = f"  with {result.cut_off:,} {_ended(result.cut_off, cancelled)}"
+            more = f" +{result.cut_off:,} cut" if narrow else more
             yield _Row(more, "", _curve(result, result.with_censored, marks))
+
+
+def _ended(count: int, cancelled: int) -> str:
+    """How requests that we ended are called."""
+    if not cancelled:
+        return "cut off"
+    return "cancelled" if count <= cancelled else "cut off or cancelled"
 
 
 def _cell(value: float | None, mark: str) -> str:

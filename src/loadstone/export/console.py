@@ -14,9 +14,12 @@ from typing import Any
 from rich.cells import cell_len
 
 from loadstone.export import replacing
+from loadstone.export._groups import groups
+from loadstone.export._load import load, load_shape
 from loadstone.export._tables import THIN, distributions, label, rates, rates_shown, rows_shown, thin_shown
 from loadstone.figures import counted, figures
 from loadstone.read.outcome import (
+    CANCELLED_AS_PLANNED,
     CENSORED,
     CLIENT_FAULT,
     NOT_SENT,
@@ -34,6 +37,8 @@ ROLE = "summary"
 FILE = "summary.txt"
 WIDTH = 100
 COLORS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
+STOPPED = {"user": "yellow", "steady": "green"}
+"""The colour of what stopped a run; anything else is a trouble, and red."""
 SEVERITY = ("INVALID", "DEGRADED")
 MOST_CHECKS = 3
 MOST_FAULTS = 3
@@ -73,9 +78,10 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
     """
     sections = (
         stopped(report, width, color) + verdict(report, width, color),
-        headline(report, width),
-        distributions(report.metrics, width),
+        headline(report, width) + load(report, width),
+        distributions(report.metrics, width, report.load.cancelled_as_planned),
         rates(report.metrics, width),
+        groups(report, width),
         failures(report, width),
         remarks(report, width),
         ending(report, width, folder),
@@ -93,8 +99,8 @@ def stopped(report: Report, width: int, color: bool) -> list[str]:
         why = "by you (Ctrl-C or a signal); the numbers are those of what had happened until then"
     elif run.failing:
         why = _too_many(run.failing, run.limits.get("load.failed_request_threshold"))
-    tint = "yellow" if run.stopped_by == "user" else "red"
-    return _titled("STOPPED", tint if color else None, f"{why.rstrip('.')}." if why else "", width)
+    tint = STOPPED.get(run.stopped_by, "red") if color else None
+    return _titled("STOPPED", tint, f"{why.rstrip('.')}." if why else "", width)
 
 
 def _too_many(failing: Failing, allowed: float | None) -> str:
@@ -146,11 +152,21 @@ def headline(report: Report, width: int) -> list[str]:
     """What ran against what, how it ended, and how long it took."""
     endpoint, run = report.config.get("endpoint", {}), report.run
     api = f"{endpoint.get('type')}, streaming" if endpoint.get("streaming") else endpoint.get("type")
-    what = _joined(endpoint.get("model"), api, load_shape(report.config), endpoint.get("url"))
+    what = _joined(
+        endpoint.get("model"), api, load_shape(report.load.arrivals), _servers(endpoint.get("url"))
+    )
     lasted = f"{figures(run.duration_s)} s" if run.duration_s else None
     end = None if run.end == "complete" or run.stopped_by else f"{run.end} before its end"
     how = _joined(_counts(report), end, lasted, f"seed {run.seed}")
     return [*wrap(what, width, "  "), *wrap(how, width, "  ")]
+
+
+def _servers(url: str | Sequence[str] | None) -> str | None:
+    """The server, or the first of several and how many more there are."""
+    if url is None or isinstance(url, str):
+        return url
+    first, *more = url
+    return f"{first} and {len(more)} more" if more else first
 
 
 def _joined(*parts: str | None) -> str:
@@ -158,16 +174,18 @@ def _joined(*parts: str | None) -> str:
 
 
 def _counts(report: Report) -> str:
-    """How many were planned, were ok and failed; and no failures of the server: cut off, lost, never sent."""
+    """How many were planned, were ok and failed; and no failures of the server: cancelled, cut off, lost, never sent."""
     counts = report.outcomes.counts
     good = sum(counts.get(name, 0) for name in SUCCESSES)
-    cut = sum(counts.get(name, 0) for name in CENSORED)
+    cancelled = counts.get(CANCELLED_AS_PLANNED, 0)
+    cut = sum(counts.get(name, 0) for name in CENSORED) - cancelled
     lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
     failed = sum(_failed(report).values())
     planned = counted(report.outcomes.planned, "request")
     parts = [
         f"{good:,} ok",
         f"{failed:,} failed" if failed else "",
+        f"{cancelled:,} cancelled as asked" if cancelled else "",
         f"{cut:,} cut off" if cut else "",
         f"{lost:,} lost by the client" if lost else "",
         f"{unsent:,} never sent" if unsent else "",
@@ -179,17 +197,6 @@ def _failed(report: Report) -> dict[str, int]:
     """The failures of the server by outcome."""
     none = SUCCESSES | CENSORED | {CLIENT_FAULT, NOT_SENT}
     return {name: count for name, count in report.outcomes.counts.items() if count and name not in none}
-
-
-def load_shape(config: Mapping[str, Any]) -> str:
-    """The load in a few words: `concurrency 8`, `poisson 10 requests/s, at most 64 in flight`."""
-    load = config.get("load", {})
-    slots, rate = load.get("concurrency"), load.get("request_rate")
-    if rate is None:
-        return f"concurrency {slots or 1}"
-    pattern = load.get("arrival_pattern") or "poisson"
-    shape = f" (shape {load['arrival_smoothness']:g})" if load.get("arrival_smoothness") else ""
-    return f"{pattern}{shape} {rate:g} requests/s" + (f", at most {slots} in flight" if slots else "")
 
 
 def failures(report: Report, width: int) -> list[str]:
@@ -213,10 +220,13 @@ def failures(report: Report, width: int) -> list[str]:
 
 
 def _total(report: Report) -> str:
-    """How many failed in which way, and how many never came to that; empty when none did either."""
+    """How many failed in which way, and how many never came to that; empty when none failed or was lost.
+
+    That some were never sent is said before, and below by its reasons.
+    """
     counts, failed = report.outcomes.counts, _failed(report)
     lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
-    if not (failed or lost or unsent):
+    if not (failed or lost):
         return ""
     kinds = sorted(failed.items(), key=lambda kind: -kind[1])
     parts = [

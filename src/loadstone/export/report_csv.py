@@ -1,4 +1,7 @@
-"""`report.csv`: every number of the report as one row of a tidy table: metric, unit, stat, value.
+"""`report.csv`: every metric's numbers, each as one row of a tidy table: metric, unit, stat, value, part.
+
+`part` is empty for the whole measurement; `phase NAME`, `target URL`, `model NAME` for a part of the requests, where
+there are several of them (the warm-up's phase counts as one).
 
 `value` is always a number, so any reader takes the column as one. The stat `count` has the unit
 `samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
@@ -13,7 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from loadstone.export import replacing
@@ -22,13 +25,14 @@ from loadstone.terminal import escaped
 
 ROLE = "table"
 FILE = "report.csv"
-HEADER = ("metric", "unit", "stat", "value")
+HEADER = ("metric", "unit", "stat", "value", "part")
 STATS = ("mean", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
 FORMULA_MARKS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A text cell that begins with one of these is run as a formula by spreadsheets, or by some; the last four are the
 full-width forms."""
 
 Line = tuple[str, str, str, str]
+"""What stands in all columns but the last."""
 
 
 def wanted(report: Report) -> bool:
@@ -41,10 +45,19 @@ def write(report: Report, folder: Path) -> None:
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(HEADER)
-    for name, result in report.metrics.items():
-        table.writerows(lines(name, result))
+    for part, metrics in parts(report):
+        for name, result in metrics.items():
+            table.writerows((*line, cell(part)) for line in lines(name, result))
     with replacing(folder / FILE) as file:
         file.write(text.getvalue().encode())
+
+
+def parts(report: Report) -> Iterator[tuple[str, Mapping[str, MetricResult]]]:
+    """The whole, then the phases, targets and models of which there are several."""
+    yield "", report.metrics
+    for kind, groups in (("phase", report.phases), ("target", report.targets), ("model", report.models)):
+        if len(groups) > 1:
+            yield from ((f"{kind} {group.name}", group.metrics) for group in groups)
 
 
 def lines(name: str, result: MetricResult) -> Iterator[Line]:
