@@ -265,6 +265,12 @@ def test_extra_inputs_win_over_everything():
     assert chat.body([Turn(text="a")], ask) == {"model": "other", "messages": [], "stream": False}
 
 
-def test_several_prompts_of_a_completion_are_a_list():
-    body = completions.body([Turn(text="a"), Turn(token_ids=(1,))], Ask(model="m"))
-    assert body["prompt"] == ["a", [1]]
+@pytest.mark.parametrize(
+    ("turns", "prompt"),
+    [
+        ([Turn(text="a b"), Turn(text="c")], "a b\nc"),
+        ([Turn(token_ids=(1, 2)), Turn(token_ids=(3,))], [1, 2, 3]),
+    ],
+)
+def test_the_turns_of_a_completion_are_one_prompt(turns, prompt):
+    assert completions.body(turns, Ask(model="m"))["prompt"] == prompt

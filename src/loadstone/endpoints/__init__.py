@@ -107,7 +107,7 @@ class Endpoint(Protocol):
     """msgspec type of a whole, unstreamed body; likewise."""
 
     def body(self, turns: Sequence[Turn], ask: Ask) -> dict[str, Any]:
-        """The request as a JSON object."""
+        """The request as a JSON object: `turns` is the conversation so far, the last one what is asked now."""
         ...
 
     def begun(self, data: bytes) -> bool:

@@ -35,11 +35,17 @@ Answer = Event
 
 
 def body(turns: Sequence[Turn], ask: Ask) -> dict[str, Any]:
-    """The request: one prompt, or a list of them; the fields of a raw last turn are taken over as they are."""
-    prompts = [list(turn.token_ids) if turn.token_ids is not None else turn.text for turn in turns]
-    request = {"model": ask.model, "prompt": prompts[0] if len(prompts) == 1 else prompts}
+    """The request: one prompt, all turns so far a line each; the fields of a raw last turn are taken over as they are."""
+    request = {"model": ask.model, "prompt": _prompt(turns)}
     request.update(turns[-1].raw or {})
     return _request.completed(request, ask, "max_tokens", turns[-1].max_tokens)
+
+
+def _prompt(turns: Sequence[Turn]) -> str | list[int] | None:
+    """Texts joined by a newline, token ids by nothing; a conversation has one or the other. None: neither."""
+    if turns[-1].token_ids is not None:
+        return [token for turn in turns for token in turn.token_ids or ()]
+    return "\n".join(turn.text for turn in turns if turn.text is not None) or None
 
 
 _BEGUN = re.compile(rb'"text"\s*:\s*"[^"]')
