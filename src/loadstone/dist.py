@@ -22,6 +22,18 @@ def uniform(seed: int, index: int) -> float:
     return (int.from_bytes(draw(seed, index, 4), "little") + 0.5) / 2**32
 
 
+def normal(seed: int, index: int, mean: float, stddev: float, least: float) -> float:
+    """A normal number, truncated at `least`; `mean` when `stddev` is 0.
+
+    With u uniform, F the distribution function and F^-1 its inverse: F^-1(F(least) + u (1 - F(least))).
+    """
+    if stddev == 0:
+        return mean
+    bell = NormalDist(mean, stddev)
+    left_out = bell.cdf(least)
+    return bell.inv_cdf(left_out + uniform(seed, index) * (1 - left_out))
+
+
 def normal_length(seed: int, index: int, mean: float, stddev: float) -> int:
     """A length in tokens: normal, cut at 1 token, rounded; `round(mean)` when `stddev` is 0.
 
@@ -36,7 +48,4 @@ def normal_length(seed: int, index: int, mean: float, stddev: float) -> int:
     """
     if stddev == 0:
         return max(SHORTEST_TOKENS, round(mean))
-    bell = NormalDist(mean, stddev)
-    left_out = bell.cdf(SHORTEST_TOKENS - 0.5)
-    share = left_out + uniform(seed, index) * (1 - left_out)
-    return max(SHORTEST_TOKENS, round(bell.inv_cdf(share)))
+    return max(SHORTEST_TOKENS, round(normal(seed, index, mean, stddev, SHORTEST_TOKENS - 0.5)))

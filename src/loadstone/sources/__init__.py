@@ -11,7 +11,7 @@ from typing import Protocol
 
 from loadstone.config import InputConfig
 from loadstone.plan.turn import Conversation
-from loadstone.tokens.words import Words
+from loadstone.tokens import Tokenizer
 
 
 class Source(Protocol):
@@ -20,16 +20,42 @@ class Source(Protocol):
     SUMMARY: str
     """One line for the docs table."""
 
-    def conversations(
-        self, config: InputConfig, words: Words, seed: int, *, start: int = 0, template_tokens: int = 0
-    ) -> Iterator[Conversation]:
-        """The conversations from number `start` on, made as they are taken.
+    def distinct(self, config: InputConfig) -> int | None:
+        """How many conversations there are before they are asked again: number k then asks what k mod so many asked.
 
-        Conversation k depends on (config, words, seed, template_tokens) and k only, and bears k as
-        its id: any process may begin anywhere. A source without a natural end never ends.
-        `template_tokens` is the chat template's overhead as the preflight measured it; it counts
-        only when the lengths asked for include the template.
-
-        Raises `UsageError` here, not while iterating, for a config it cannot serve.
+        None: no end of them. Raises `UsageError` for data that cannot be read or used.
         """
         ...
+
+    def conversations(
+        self, config: InputConfig, tokenizer: Tokenizer, seed: int, *, template_tokens: int = 0
+    ) -> Conversations:
+        """The conversations that a config means.
+
+        `template_tokens` is the chat template's overhead as the preflight measured it; it counts
+        only when the lengths asked for include the template. Raises `UsageError` for a config it cannot serve.
+        """
+        ...
+
+
+class Conversations(Protocol):
+    """Conversations by their numbers, from 0 on; each bears its number as its id.
+
+    Conversation k depends on what `Source.conversations` was given and k only: any process may begin anywhere.
+    """
+
+    def outlines(self) -> Iterator[Conversation]:
+        """All of them in their order, made as they are taken, but with nothing in their turns beside `at_ns` and `think_ns`.
+
+        From these the schedule is made, so that going on far into a plan does not cost the prompts before.
+        """
+        ...
+
+    def conversation(self, number: int) -> Conversation:
+        """One of them, whole."""
+        ...
+
+
+def source_of(config: InputConfig) -> str:
+    """The name of the source that a config means."""
+    return "timed" if config.file else "synthetic"
