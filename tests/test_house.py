@@ -24,7 +24,8 @@ FLOORS = [
     {"metrics"},
     {"checks"},
     {"summary", "export", "tui", "compose", "preflight"},
-    {"crew", "account", "rebuild"},
+    {"hooks"},
+    {"crew", "account", "rebuild", "plot"},
     {"settle"},
     {"run"},
     {"cli"},
@@ -34,7 +35,7 @@ FLOORS = [
 
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 OPENS_SIM = {"cli", "crew", "settle", "sim"}
-NUMPY = {"read", "metrics", "stats", "checks", "summary"}
+NUMPY = {"read", "metrics", "stats", "checks", "summary", "plot"}
 NUMPY_WHEN_ASKED = NUMPY | {"export"}
 
 
@@ -96,6 +97,15 @@ def test_imports_run_downwards():
 
 def test_only_the_command_line_and_the_crew_know_the_engine():
     assert {room for room, _, tree in modules() if "sim" in set(rooms(tree))} <= OPENS_SIM
+
+
+def test_only_the_command_line_draws_and_only_figures_know_what_draws_them():
+    assert {room for room, _, tree in modules() if "plot" in set(rooms(tree))} == {"cli", "plot"}
+    assert {
+        room
+        for room, _, tree in modules()
+        if {name.partition(".")[0] for name in names(ast.walk(tree))} & {"altair", "vl_convert"}
+    } == {"plot"}
 
 
 def test_numpy_and_polars_stay_in_their_rooms():

@@ -22,7 +22,14 @@ def imported(code):
 
 @pytest.mark.parametrize(
     "words",
-    [["--version"], ["--help"], ["profile", "--help"], ["profile", "--help-all"], ["simulate", "--help"]],
+    [
+        ["--version"],
+        ["--help"],
+        ["profile", "--help"],
+        ["profile", "--help-all"],
+        ["plot", "--help"],
+        ["simulate", "--help"],
+    ],
     ids=" ".join,
 )
 def test_help_imports_nothing_heavy(words):
