@@ -25,6 +25,8 @@ MEASUREMENTS = (
     "fixed_cost",
     "same_seed",
     "open_loop",
+    "full_rate",
+    "closed_loop",
     "cpu_per_token",
     "stamps",
     "memory",
