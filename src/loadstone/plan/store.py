@@ -31,6 +31,8 @@ UNKNOWN = -1
 ANY_TARGET = 0xFFFF
 """A target of a row: whichever has the fewest requests in flight when the row is sent."""
 WHEN_A_SLOT_FREES = -1
+HELD_BYTES = 16 << 20
+"""Bodies that a writer holds before it writes them, give or take one."""
 
 
 class Row(NamedTuple):
@@ -110,9 +112,12 @@ class Writer:
         self.body_bytes = self._bodies.tell()
 
     def append(self, drafts: Iterable[Draft]) -> int:
-        """Stores `drafts`, all of one phase, in their order; how many there were."""
+        """Stores `drafts`, all of one phase, in their order; how many there were.
+
+        Their rows can be read all at once, when all bodies can.
+        """
         rows, bodies = [], []
-        phase = 0
+        phase = held_bytes = 0
         for draft in drafts:
             phase = draft.phase
             rows.append(
@@ -125,6 +130,11 @@ class Writer:
             bodies.append(draft.body)
             self.rows[phase] += 1
             self.body_bytes += len(draft.body)
+            held_bytes += len(draft.body)
+            if held_bytes >= HELD_BYTES:
+                _write_all(self._bodies.fileno(), b"".join(bodies))
+                bodies.clear()
+                held_bytes = 0
         _write_all(self._bodies.fileno(), b"".join(bodies))
         _write_all(self._rows[phase].fileno(), b"".join(rows))
         return len(rows)
@@ -177,17 +187,24 @@ def read_requests(folder: Path, start: int = 0, stop: int | None = None) -> Iter
 
 
 class Survey(NamedTuple):
-    """What a stretch of a plan holds. `digest` is the SHA-256 over its bodies, in order."""
+    """What some stretches of a plan hold. `digest` is the SHA-256 over their bodies, in order."""
 
     digest: str
     one_token_prompts: int
+    repeated: int
+    """Rows of conversations that are not among the first ones, which are the only ones that differ."""
 
 
-def survey(folder: Path, first_row: int, rows: int) -> Survey:
-    """Reads through the bodies of `rows` rows from `first_row` on."""
+def survey(folder: Path, stretches: Iterable[tuple[int, int]], distinct: int | None = None) -> Survey:
+    """Reads through the bodies of some stretches, each from its first row on so many rows.
+
+    `distinct` conversations of a phase differ, and are repeated then; None: all do.
+    """
     digest = hashlib.sha256()
-    one_token = 0
-    for row, body in read_requests(folder, first_row, first_row + rows):
-        digest.update(body)
-        one_token += row.isl_tokens == 1
-    return Survey(digest.hexdigest(), one_token)
+    one_token = repeated = 0
+    for first_row, rows in stretches:
+        for row, body in read_requests(folder, first_row, first_row + rows):
+            digest.update(body)
+            one_token += row.isl_tokens == 1
+            repeated += distinct is not None and row.conversation >= distinct
+    return Survey(digest.hexdigest(), one_token, repeated)
