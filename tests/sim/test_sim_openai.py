@@ -176,6 +176,14 @@ def test_a_batch_of_prompts_is_refused(prompt: Any) -> None:
         complete(prompt=prompt)
 
 
+def test_several_models_are_listed_and_answer_by_their_own_names() -> None:
+    options = SimOptions(model="m, n")
+    assert [model["id"] for model in json.loads(models(options, 7))["data"]] == ["m", "n"]
+    assert [ask(options, model=name).model for name in ("m", "n")] == ["m", "n"]
+    with pytest.raises(ApiError, match="The model `m, n` does not exist"):
+        ask(options, model="m, n")
+
+
 def test_models_lists_the_one() -> None:
     assert json.loads(models(OPTIONS, 7))["data"] == [
         {"id": "m", "object": "model", "created": 7, "owned_by": "loadstone"}

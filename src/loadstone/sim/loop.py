@@ -246,7 +246,7 @@ class Server:
             read_ns=received.read_ns,
             prompt_tokens=asked.prompt_tokens,
         )
-        return Answer(asked, answer_id, int(time.time()), self._options.model), truth
+        return Answer(asked, answer_id, int(time.time()), asked.model), truth
 
     def _emit(self, connection: Connection, turn: Turn, data: bytes) -> None:
         """Sends what a token brought; the last one sets the connection free."""

@@ -107,6 +107,7 @@ class Asked(NamedTuple):
     start_word: int
     limit_tokens: int
     """The longest answer asked for."""
+    model: str
 
 
 def chat(body: bytes, options: SimOptions) -> Asked:
@@ -140,7 +141,7 @@ def _decode(decoder: msgspec.json.Decoder[Any], body: bytes, options: SimOptions
         _refuse(str(error))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         _refuse(f"the body is not JSON: {error}")
-    if call.model != options.model:
+    if call.model not in options.models:
         message = f"The model `{call.model}` does not exist."
         raise ApiError(HTTPStatus.NOT_FOUND, "NotFoundError", message, "model")
     return call
@@ -177,6 +178,7 @@ def _asked(call: _Call, options: SimOptions, prompt: bytes, prompt_tokens: int, 
         finish="length" if output_tokens == limit else "stop",
         start_word=draw % len(WORDS),
         limit_tokens=limit,
+        model=call.model,
     )
 
 
@@ -195,8 +197,11 @@ def _reasoning_tokens(options: SimOptions, output_tokens: int) -> int:
 
 def models(options: SimOptions, created: int) -> bytes:
     """The body of `/v1/models`."""
-    model = {"id": options.model, "object": "model", "created": created, "owned_by": "loadstone"}
-    return msgspec.json.encode({"object": "list", "data": [model]})
+    listed = [
+        {"id": name, "object": "model", "created": created, "owned_by": "loadstone"}
+        for name in options.models
+    ]
+    return msgspec.json.encode({"object": "list", "data": listed})
 
 
 class Answer:

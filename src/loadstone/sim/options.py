@@ -25,7 +25,9 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     host: Annotated[str, option("--host", help="Address to listen on.", group="Server")] = "127.0.0.1"
     port: Annotated[Port, option("--port", help="Port to listen on; 0: any free one.", group="Server")] = 0
-    model: Annotated[str, option("--model", help="The one model name it answers to.", group="Server")] = "sim"
+    model: Annotated[
+        str, option("--model", help="The model name it answers to, or several as A,B.", group="Server")
+    ] = "sim"
     api_key: Annotated[
         str | None, option("--api-key", help="Refuse requests without this bearer token.", group="Server")
     ] = None
@@ -84,6 +86,11 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         bool,
         option("--fault-preflight", help="Preflight requests get faults too; else never.", group="Faults"),
     ] = False
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model it answers to, all in the same way."""
+        return tuple(name.strip() for name in self.model.split(",") if name.strip())
 
 
 def from_url(url: str) -> SimOptions:
