@@ -40,6 +40,13 @@ def test_offered_is_sent_and_not_sent(facts, answer, unsent):
     assert found.arrivals[0].words == "poisson 10 requests/s, unconditioned, at most 1 in flight"
 
 
+def test_what_bounded_the_load_is_told_as_the_checks_see_it(facts, answer, unsent):
+    found = facts(*capped(answer, unsent, sent=30, never=30), rate=10, cap=1, end_ms=6000)
+    assert found.bound_by == "cap"
+    assert found.bound_why.startswith("at most 1 in flight: ")
+    assert facts(unsent(), rate=10).bound_by is None
+
+
 def test_a_closed_loop_offers_what_it_sends(facts, answer):
     found = facts(*(answer(100 * i + 50, sent=100 * i) for i in range(12)), cap=1)
     assert (found.offered, found.sent, found.not_sent, found.timed) == (12, 12, 0, False)

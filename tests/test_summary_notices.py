@@ -214,6 +214,15 @@ def test_several_measured_phases_are_told_to_be_taken_together(told, answer, pha
     assert found[1].startswith("high began while the last answers of low still came, as asked")
 
 
+def test_a_warm_up_that_goes_over_into_the_measurement_is_for_the_checks(told, answer, phase_log):
+    logs = [
+        phase_log("warmup", -9, 0, 20, kind="warmup", planned=1),
+        phase_log("measured", 0, 1000, planned=1, seamless=True),
+    ]
+    load = {"warmup_request_count": 1, "warmup_handover": "seamless"}
+    assert told(answer(5), phases=logs, load=load) == ("1 warm-up request left out of every number.",)
+
+
 def test_cooldown_is_told_like_warm_up(told, answer, phase_log):
     load = {"cooldown_request_count": 3, "warmup_request_count": 1}
     logs = [
@@ -255,4 +264,7 @@ def test_what_later_turns_hold_is_told_and_which_never_came(told, answer, unsent
     ]
     held, missed = told(*rows)
     assert held.startswith("1 later turn of conversations: a turn holds the questions before it, but not")
-    assert missed.startswith("1 later turn never became due, because the turn before did not end well")
+    assert missed == (
+        "1 later turn never became due, because the turn before failed or was still under way at the end: planned, but not"
+        " offered."
+    )

@@ -203,8 +203,9 @@ class LoadFacts(_Part, frozen=True, kw_only=True):
     """How late the client itself was; null where that cannot be told from the wait for a slot."""
     send_lag_p99_ms: float | None
     send_lag_max_ms: float | None
-    bound_by: str | None
-    """What kept the load from being higher; null where nothing is known to have."""
+    bound_by: Literal["client", "server", "cap", "load"] | None
+    """What kept the load from being higher: the client, the server, a limit of ours, or that no more was offered; null
+    when nothing was sent."""
     bound_why: str | None
     """The same as one sentence."""
 

@@ -14,7 +14,7 @@ from loadstone.metrics import _docs as docs
 from loadstone.read.outcome import OUTCOMES
 from loadstone.read.schema import REQUESTS
 from loadstone.registry import load, names
-from loadstone.report import SCHEMA_VERSION, MetricResult, Outcomes, Report, RunFacts
+from loadstone.report import SCHEMA_VERSION, LoadFacts, MetricResult, Outcomes, Report, RunFacts
 from loadstone.sim.faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +79,11 @@ def test_every_field_of_a_branch_is_named(branch: str, kind: type) -> None:
     row = next(line for line in chapter("report.json").splitlines() if line.startswith(f"| `{branch}`"))
     named = set(re.findall(r"`(\w+)`", row))
     assert named >= {field.name for field in msgspec.structs.fields(kind)}
+
+
+def test_every_field_of_the_account_of_the_load_is_explained() -> None:
+    fields = [field.name for field in msgspec.structs.fields(LoadFacts)]
+    assert first_cells(chapter("Offered and sent")) == fields
 
 
 def test_the_changelog_names_the_schema_of_today_and_that_of_each_release() -> None:

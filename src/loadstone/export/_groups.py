@@ -14,7 +14,7 @@ from loadstone.read.outcome import SUCCESSES
 from loadstone.report import Group, PhaseFacts, Report
 from loadstone.terminal import fit, left, printable, right
 
-GAP = "   "
+GAP = "  "
 LEAST_WORDS = 16
 """Cells without which the words of a load are not worth a column."""
 NAME_CELLS = 40

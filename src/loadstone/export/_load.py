@@ -9,7 +9,7 @@ from loadstone.figures import brief
 from loadstone.report import Arrivals, LoadFacts, Report
 from loadstone.terminal import printable, wrap
 
-NOBODY = (None, "nothing")
+NOBODY = (None, "load")
 """What bound a load that came out as it was asked for."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from loadstone.checks import Evidence
+from loadstone.checks import Evidence, bound
 from loadstone.metrics import Tables
 from loadstone.plan.rate import passed
 from loadstone.plan.schedule import Phase
@@ -23,7 +23,7 @@ def load_facts(evidence: Evidence) -> LoadFacts:
     not_sent = int((~tables.attempted & ~tables.never_due).sum())
     planned = sum(log.planned for log in tables.phases)
     assert planned == sent + not_sent + never_due, (planned, sent, not_sent, never_due)
-    lag = metrics["send_lag"]
+    lag, by = metrics["send_lag"], bound(evidence)
     return LoadFacts(
         arrivals=tuple(arrivals(load, arriving(tables)) for load in tables.loads),
         timed=waited(tables) is not None,
@@ -43,8 +43,8 @@ def load_facts(evidence: Evidence) -> LoadFacts:
         send_lag_p50_ms=lag.p50,
         send_lag_p99_ms=lag.p99,
         send_lag_max_ms=lag.max,
-        bound_by=None,
-        bound_why=None,
+        bound_by=None if by is None else by.by,
+        bound_why=None if by is None else by.why,
     )
 
 

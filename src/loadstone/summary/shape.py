@@ -26,7 +26,7 @@ def _about_phases(tables: Tables) -> Iterator[str]:
             " has each one's own."
         )
     for before, log in pairwise(tables.run.phases):
-        if log.seamless and log.kind == "measured":
+        if log.seamless and log.kind == before.kind == "measured":
             yield (
                 f"{log.name} began while the last answers of {before.name} still came, as asked: at first the server had"
                 " the work of both."
@@ -52,8 +52,8 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
     )
     if missed := int((later & tables.never_due).sum()):
         yield (
-            f"{counted(missed, 'later turn')} never became due, because the turn before did not end well: planned, but not"
-            " offered."
+            f"{counted(missed, 'later turn')} never became due, because the turn before failed or was still under way at the"
+            " end: planned, but not offered."
         )
 
 
