@@ -60,9 +60,9 @@ def test_a_step_down_takes_free_places_away_and_then_those_given_back():
     places = capacity((0, 4), (50, 2))
     assert len(take_all(places, 0)) == 4
     places.advance(50)
-    for given, free in ((60, []), (70, []), (80, [80])):
-        places.give(given)
-        assert take_all(places, given) == free
+    for given_ns, free in ((60, []), (70, []), (80, [80])):
+        places.give(given_ns)
+        assert take_all(places, given_ns) == free
 
 
 def test_a_place_that_rests_is_free_after_its_rest():

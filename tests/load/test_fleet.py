@@ -16,6 +16,7 @@ from loadstone.load import fleet as fleet_module
 from loadstone.load.conduct import Conduct
 from loadstone.load.fleet import Fleet
 from loadstone.plan.schedule import Phase
+from loadstone.plan.store import Draft
 from loadstone.recording import WireEnd
 
 S, MS = 1_000_000_000, 1_000_000
@@ -158,6 +159,97 @@ def test_warm_up_and_measured_phase_have_their_own_rows(led):
     warm_end = max(flown.at_ns for flown in run.flights[:10])
     assert warm_end < min(flown.sends[0] for flown in run.flights[10:])
     assert set(run.ticks) == {"warmup", "measured"}
+
+
+def test_phases_without_a_pause_overlap_and_are_noted_each(led):
+    run = led(slow, due=[-1] * 60, first_rows=(0, 20))
+    told = []
+    phases = [
+        phase(name="warmup", slots=4, requests=20),
+        phase(slots=4, requests=40, first_row=20, seamless=True),
+    ]
+    conducted = run.lead(
+        *phases,
+        begins=lambda one: told.append(f"{one.name} begins"),
+        ended=lambda one: told.append(f"{one.name} ended"),
+    )
+    warm, measured = conducted.phases
+    assert [(log.name, log.kind, log.seamless, log.planned) for log in conducted.phases] == [
+        ("warmup", "warmup", False, 20),
+        ("measured", "measured", True, 40),
+    ]
+    assert run.ends == {COMPLETE: 60}
+    assert warm.start_ns < measured.start_ns < warm.end_ns < measured.end_ns
+    assert sum(worker.flights for worker in conducted.workers) == 40
+    assert told == ["warmup begins", "measured begins", "warmup ended", "measured ended"]
+    assert "measured" in run.ticks
+
+
+def test_an_open_loop_hands_over_at_a_moment_that_all_workers_keep(led):
+    due = [i * 10 * MS for i in range(10)]
+    run = led(answering, due=[*due, *due], first_rows=(0, 10))
+    conducted = run.lead(
+        phase(name="warmup", pattern="constant", slots=None, duration_ns=100 * MS),
+        phase(pattern="constant", slots=None, requests=10, first_row=10, seamless=True),
+    )
+    warm, measured = conducted.phases
+    assert measured.start_ns == warm.stop_ns == warm.start_ns + 100 * MS
+    assert [flown.due_ns - measured.start_ns for flown in run.flights[10:]] == due
+
+
+def test_a_stop_in_the_first_of_overlapping_phases_leaves_the_others_out(led):
+    run = led(stuck, due=[-1] * 20, first_rows=(0, 10))
+
+    def interrupt():
+        if run.sent == 2:
+            run.interrupt.asked = 2
+
+    conducted = run.lead(
+        phase(name="warmup", slots=2, requests=10),
+        phase(slots=2, requests=10, first_row=10, seamless=True),
+        tick=interrupt,
+    )
+    assert [log.name for log in conducted.phases] == ["warmup"]
+    assert run.ends == {CANCELLED: 2}
+
+
+def test_a_load_stops_when_its_numbers_are_good_enough_and_what_is_under_way_ends(led):
+    run = led(slow, due=[-1] * 1_000)
+    conducted = run.lead(
+        phase(slots=4, requests=1_000), steady=lambda live, elapsed_s: "known well" if run.sent else None
+    )
+    assert conducted.stop == ("steady", "known well")
+    assert run.ends == {COMPLETE: len(run.flights)}
+    assert 0 < len(run.flights) == conducted.phases[0].planned < 1_000
+
+
+def test_what_waits_behind_a_cap_is_told_while_the_load_lasts(led):
+    run = led(slow, due=[0] * 100)
+    run.lead(phase(pattern="burst", slots=2, requests=100))
+    assert 0 < run.waiting[0] < 100
+    assert run.waiting == sorted(run.waiting, reverse=True)
+
+
+def test_conversations_that_were_begun_count_whole(led):
+    rows = [
+        Draft(
+            -1,
+            b"{}",
+            -1,
+            -1,
+            i // 3,
+            i % 3,
+            0,
+            int(i % 3 == 2),
+            follows=int(i % 3 > 0),
+            opens=int(i % 3 == 0),
+        )
+        for i in range(300)
+    ]
+    run = led(slow, due=rows)
+    (log,) = run.lead(phase(slots=2, duration_ns=150 * MS, grace_ns=S)).phases
+    assert log.planned % 3 == 0
+    assert len(run.flights) <= log.planned < len(run.flights) + 3 * 2
 
 
 def test_more_workers_than_slots(led):

@@ -51,10 +51,11 @@ def _following_ns(phase: Phase, begin: int | None, seed: int) -> int | None:
         return None
     if phase.requests is None:
         return None if phase.duration_ns is None else begin + phase.duration_ns
-    if phase.pattern in ("fixed", "users") or not phase.rate:
+    last_ns = schedule.last_due_ns(phase, seed)
+    if last_ns is None:
         return None
-    last = schedule.last_due_ns(phase, seed) + round(SECOND_NS / phase.rate)
-    return begin + (last if phase.duration_ns is None else min(last, phase.duration_ns))
+    spent_ns = last_ns + (round(SECOND_NS / phase.rate) if phase.rate else 0)
+    return begin + (spent_ns if phase.duration_ns is None else min(spent_ns, phase.duration_ns))
 
 
 def cut_ns(order: PhaseOrder) -> int | None:

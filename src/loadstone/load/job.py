@@ -127,6 +127,7 @@ class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """When it began here."""
     flights: int
     reads: int
+    """Since the phase that was told of before, as the waits; the CPU time is that of the phase's whole span."""
     cpu_ns: int
     wall_ns: int
     end_ns: int

@@ -7,20 +7,25 @@ from loadstone.load.slots import Slots
 
 
 class Stage:
-    """One phase in one worker. Moments are CLOCK_MONOTONIC ns.
+    """One phase in one worker. Moments are CLOCK_MONOTONIC ns; `cpu_ns` is what the worker had used when it began."""
 
-    `base` is what the worker had counted when the phase began: reads, CPU time, waits, time waited.
-    """
+    __slots__ = (
+        "cpu_ns",
+        "cut_ns",
+        "ended",
+        "flying",
+        "given_up",
+        "order",
+        "slots",
+        "start_ns",
+        "told_spent",
+    )
 
-    __slots__ = ("base", "cut_ns", "ended", "flying", "given_up", "order", "slots", "start_ns", "told_spent")
-
-    def __init__(
-        self, order: PhaseOrder, start_ns: int, slots: Slots, base: tuple[int, int, int, int]
-    ) -> None:
+    def __init__(self, order: PhaseOrder, start_ns: int, slots: Slots, cpu_ns: int) -> None:
         self.order = order
         self.start_ns = start_ns
         self.slots = slots
-        self.base = base
+        self.cpu_ns = cpu_ns
         self.cut_ns = _cut_ns(order, start_ns)
         """When what is still under way is cancelled; None: never."""
         self.flying = 0

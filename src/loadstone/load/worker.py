@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from collections import deque
+from operator import sub
 from pathlib import Path
 
 import msgspec
@@ -113,6 +114,8 @@ class Worker:
         self._homes: dict[tuple[int, int], int] = {}
         """The target of every conversation that chose it here and goes on, by phase and number."""
         self._serial = self._reads = self._ended = 0
+        self._told_of = (0, 0, 0)
+        """What of `_counted` main knows."""
         self._due_ns = 0
         """When to look for what is due; 0: at once, something has changed."""
         self._next_tick = self._next_flush = self._next_look = 0
@@ -449,26 +452,26 @@ class Worker:
         self._flush()
         self._stages.remove(stage)
         del self._stage_of[stage.order.number]
-        reads, cpu_ns, waits, waited_ns = self._counted()
+        before, self._told_of = self._told_of, self._counted()
+        reads, waits, waited_ns = map(sub, self._told_of, before)
         self.say(
             PhaseDone(
                 number=stage.order.number,
                 start_ns=stage.start_ns,
                 flights=stage.ended,
-                reads=reads - stage.base[0],
-                cpu_ns=cpu_ns - stage.base[1],
+                reads=reads,
+                cpu_ns=time.process_time_ns() - stage.cpu_ns,
                 wall_ns=now - stage.start_ns,
                 end_ns=now,
                 starved=stage.slots.starved,
-                waits=waits - stage.base[2],
-                waited_ns=waited_ns - stage.base[3],
+                waits=waits,
+                waited_ns=waited_ns,
             )
         )
 
-    def _counted(self) -> tuple[int, int, int, int]:
-        """Reads, CPU time in ns, waits and the time waited in ns, all so far."""
-        opening = self._links.opening
-        return self._reads - self._ended, time.process_time_ns(), opening.waits, opening.waited_ns
+    def _counted(self) -> tuple[int, int, int]:
+        """Reads, waits, and the time waited in ns, all so far."""
+        return self._reads - self._ended, self._links.opening.waits, self._links.opening.waited_ns
 
     # ---- main's orders ----------------------------------------------------------------------------
 
@@ -526,7 +529,7 @@ class Worker:
             rows = Shared(order)
         slots = Slots(order, start_ns, rows, self._places, self._prefill)
         self._due_ns = 0
-        self._stage_of[order.number] = Stage(order, start_ns, slots, self._counted())
+        self._stage_of[order.number] = Stage(order, start_ns, slots, time.process_time_ns())
         self._stages = list(self._stage_of.values())
 
     def say(self, word: Word) -> None:
