@@ -1,4 +1,4 @@
-"""Composes the plan: conversations of a source, spelled by an endpoint, dated by a schedule, stored as rows.
+"""Composes the plan: conversations of a source, dated by a schedule, spelled by an endpoint, stored as rows.
 
 `drafts` is pure and depends on its job alone, so any process can go on where another stopped. Run as
 `python -m loadstone.compose` it is the composer: at low priority, a bounded stretch ahead of the workers, for
@@ -11,30 +11,37 @@ import os
 import select
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import closing
+from itertools import islice, repeat
 from pathlib import Path
 
 import msgspec
 
 from loadstone import registry, tokens
 from loadstone.board import Board, Field
+from loadstone.clock import SECOND_NS
 from loadstone.config import InputConfig
 from loadstone.endpoints import Ask
 from loadstone.plan import schedule, seeds
-from loadstone.plan.store import Draft, Writer
+from loadstone.plan.choices import Choice, canceller, chooser
+from loadstone.plan.dated import Dated
+from loadstone.plan.store import UNKNOWN, WHEN_A_SLOT_FREES, Draft, Writer
+from loadstone.plan.turn import Conversation
+from loadstone.sources import Conversations
 
 BEFOREHAND_S = 1.0
 """Rows are composed before the clock starts for as long as this, and longer only for those needed at once."""
 NEEDED_S = 2.0
-"""Seconds of an open loop whose rows have to be there before it starts."""
+"""Seconds of a phase whose rows have to be there before the start, where rows have due times."""
 AHEAD_REQUESTS = 5_000
 AHEAD_BYTES = 256 << 20
 """The composer keeps so many rows ahead of the workers, but no more than so many bytes of bodies."""
 BATCH_REQUESTS = 250
 NICENESS = 10
 ROWS_BEYOND = 64
-"""Rows due after the end of a phase of given duration: more than there are ever workers."""
+"""Marks of a phase's end: more than there are ever workers, each of which takes one."""
 
 
 class ComposeJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +52,14 @@ class ComposeJob(msgspec.Struct, frozen=True, kw_only=True):
     input: InputConfig
     endpoint: str
     ask: Ask
+    """Its model is asked where `models` is empty."""
     seed: int
     template_tokens: int
     phases: list[schedule.Phase]
+    target_choice: Choice = Choice()
+    models: tuple[str, ...] = ()
+    model_choice: Choice = Choice()
+    """Among `models`."""
 
 
 class ComposerOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,67 +70,158 @@ class ComposerOrder(msgspec.Struct, frozen=True, kw_only=True):
     blocks: int
 
 
-def drafts(job: ComposeJob, start: int = 0) -> Iterator[Draft]:
-    """The rows of all phases in their order, from row `start` on. Endless when the last phase is.
+def drafts(job: ComposeJob, number: int, start: int = 0) -> Iterator[Draft]:
+    """The rows of phase `number` in their order, from its own row `start` (from 0) on.
 
-    Warm-up prompts come from a stream of their own, so that the measured ones are the same with and without it.
+    As many as the phase has `requests`: a conversation that the count cuts ends with its last row. Where the phase ends
+    before, or has no count, marks of its end follow. Endless when the phase is.
     """
-    words = tokens.load(job.input.tokenizer).words
-    source = registry.load("sources", job.source)
-    endpoint = registry.load("endpoints", job.endpoint)
-    encode = msgspec.json.Encoder().encode
+    phase = job.phases[number]
+    stop = _stop(job.phases, number)
+    phrased = _Phrased(job, number)
     passed = 0
-    for number, phase in enumerate(job.phases):
-        due_times = _due_times(phase, job.seed)
-        skip = max(0, start - passed)
-        if phase.requests is not None and skip >= phase.requests:
-            passed += phase.requests
-            continue
-        seed = job.seed if phase.name == "measured" else seeds.derive(job.seed, phase.name)
-        conversations = source.conversations(
-            job.input, words, seed, start=skip, template_tokens=job.template_tokens
-        )
-        for due_ns in islice(due_times, skip, None):
-            conversation = next(conversations)
-            for position, turn in enumerate(conversation.turns):
-                yield Draft(
-                    due_ns=due_ns,
-                    body=encode(endpoint.body([turn], job.ask)),
-                    isl_tokens=-1 if turn.isl_tokens is None else turn.isl_tokens,
-                    osl_tokens=-1 if turn.max_tokens is None else turn.max_tokens,
-                    conversation=conversation.id,
-                    turn=position,
-                    phase=number,
-                    final=int(position == len(conversation.turns) - 1),
-                )
-        passed += phase.requests or 0
+    for dated in schedule.dated(phase, job.seed, phrased.outlines()):
+        turns = len(dated.due_ns) if stop is None else min(len(dated.due_ns), stop - passed)
+        if passed + turns > start:
+            yield from phrased.rows(dated, passed, range(max(0, start - passed), turns))
+        passed += turns
+        if passed == stop:
+            break
+    if passed != phase.requests:
+        yield from repeat(_mark(number), ROWS_BEYOND - max(0, start - passed))
 
 
-def _due_times(phase: schedule.Phase, seed: int) -> Iterator[int]:
-    """The due times of a phase, ended by its count, or a few rows after its duration.
+def _stop(phases: list[schedule.Phase], number: int) -> int | None:
+    """How many rows a phase has at most; without a count, as many as the numbers up to the next phase allow."""
+    if phases[number].requests is not None or number + 1 == len(phases):
+        return phases[number].requests
+    return phases[number + 1].first_row - phases[number].first_row - ROWS_BEYOND
 
-    A worker that meets a row due after the end knows that the phase is over, and need not ask whether
-    more will be composed; there has to be one for each.
+
+def _mark(number: int) -> Draft:
+    return Draft(WHEN_A_SLOT_FREES, b"", UNKNOWN, UNKNOWN, conversation=0, turn=0, phase=number)
+
+
+class _Phrased:
+    """The conversations of one phase as rows.
+
+    Prompts and choices are drawn from the seed of the run in the first measured phase, so that it is the same whatever
+    is before it, and in every other one from a seed that its name gives it: no phase repeats another.
     """
-    beyond = 0
-    for due_ns in islice(schedule.due_times(phase, seed), phase.requests):
-        beyond += phase.duration_ns is not None and due_ns >= phase.duration_ns
-        if beyond > ROWS_BEYOND:
-            return
-        yield due_ns
+
+    def __init__(self, job: ComposeJob, number: int) -> None:
+        self._number = number
+        self._phase = job.phases[number]
+        self._job = job
+        seed = _content_seed(job, number)
+        self._source = registry.load("sources", job.source)
+        self._conversations: Conversations = self._source.conversations(
+            job.input, tokens.load(job.input.tokenizer), seed, template_tokens=job.template_tokens
+        )
+        self._body = registry.load("endpoints", job.endpoint).body
+        self._encode = msgspec.json.Encoder().encode
+        self._asks = [msgspec.structs.replace(job.ask, model=model) for model in job.models] or [job.ask]
+        self._target = chooser(job.target_choice, seeds.derive(seed, "targets"))
+        self._model = chooser(job.model_choice, seeds.derive(seed, "models"))
+        self._is_cancelled = canceller(self._phase, seeds.derive(seed, "cancelled"))
+
+    def outlines(self) -> Iterator[Conversation]:
+        """All conversations, and each but once where times are given or nothing but the data bounds the phase."""
+        phase = self._phase
+        once = phase.pattern == "fixed" or phase.requests is phase.sessions is phase.duration_ns is None
+        distinct = self._source.distinct(self._job.input) if once else None
+        return islice(self._conversations.outlines(), distinct)
+
+    def rows(self, dated: Dated, position: int, chosen: range) -> Iterator[Draft]:
+        """Of a conversation whose first row is at `position` in the phase, the rows `chosen`; their end is its end."""
+        number = dated.conversation.id
+        target, model = self._target(number), self._model(number)
+        first, stop = dated.first_turn, chosen.stop
+        turns = self._conversations.conversation(number).turns[: first + stop]
+        isl_tokens = 0
+        for at, turn in enumerate(turns):
+            isl_tokens = _sum(isl_tokens, turn.isl_tokens)
+            row = at - first
+            if row < chosen.start:
+                continue
+            yield Draft(
+                dated.due_ns[row],
+                self._encode(self._body(turns[: at + 1], self._asks[model])),
+                isl_tokens,
+                UNKNOWN if turn.max_tokens is None else turn.max_tokens,
+                number,
+                at,
+                self._number,
+                int(row == stop - 1),
+                target,
+                model,
+                dated.follows[row],
+                int(self._is_cancelled(position + row)),
+                int(row == 0),
+            )
 
 
-def compose(rows: Iterator[Draft], writer: Writer, limit: int | None) -> bool:
-    """Stores up to `limit` further rows (None: all); whether the plan is complete with them."""
-    left = limit
-    while left is None or left > 0:
-        batch = BATCH_REQUESTS if left is None else min(BATCH_REQUESTS, left)
-        stored = writer.append(islice(rows, batch))
-        if stored < batch:
-            return True
-        if left is not None:
-            left -= stored
-    return False
+def _content_seed(job: ComposeJob, number: int) -> int:
+    kinds = [phase.kind for phase in job.phases]
+    is_first = kinds[number] == "measured" and "measured" not in kinds[:number]
+    return job.seed if is_first else seeds.derive(job.seed, job.phases[number].name)
+
+
+def _sum(before: int, more: int | None) -> int:
+    return UNKNOWN if more is None or before == UNKNOWN else before + more
+
+
+class Composition:
+    """A plan while it grows: behind what its folder holds, phase by phase."""
+
+    def __init__(self, job: ComposeJob) -> None:
+        self._phases = job.phases
+        self._first = [phase.first_row for phase in job.phases]
+        self._writer = Writer(Path(job.folder), self._first)
+        self._drafts = [drafts(job, number, rows) for number, rows in enumerate(self._writer.rows)]
+        self._whole = [False] * len(job.phases)
+        self._reached_ns = [-1] * len(job.phases)
+        """When the last conversation composed here begins, from the start of its phase."""
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._writer.close()
+
+    def grow(self, number: int) -> None:
+        """Stores a batch of a phase: `BATCH_REQUESTS` rows and on to the end of a conversation."""
+        stored = self._writer.append(self._batch(number))
+        self._whole[number] = stored < BATCH_REQUESTS
+
+    def _batch(self, number: int) -> Iterator[Draft]:
+        for taken, draft in enumerate(self._drafts[number], 1):
+            if draft.opens:
+                self._reached_ns[number] = draft.due_ns
+            yield draft
+            if draft.final and taken >= BATCH_REQUESTS:
+                return
+
+    def is_begun(self, number: int) -> bool:
+        """Whether a phase has the rows without which the load would wait for the composer at its very start."""
+        phase = self._phases[number]
+        slots_filled = self._writer.rows[number] >= 2 * (phase.slots or 0)
+        # A burst through slots is taken as fast as answers come, like a closed loop.
+        dated = phase.timed and not (phase.pattern == "burst" and phase.slots)
+        is_reached = not dated or self._reached_ns[number] >= NEEDED_S * SECOND_NS
+        return self._whole[number] or (slots_filled and is_reached and self._writer.rows[number] > 0)
+
+    def unfinished(self, wanted: int = 0) -> int | None:
+        """The first phase that has more rows to come, from the one on in which row `wanted` lies; None: no one has."""
+        numbers = range(self._phase_of(wanted), len(self._whole))
+        return next((number for number in numbers if not self._whole[number]), None)
+
+    def is_ahead(self, number: int, wanted: int) -> bool:
+        """Whether so much is there behind row `wanted`, up to the end of what phase `number` has, that there is no haste."""
+        current, rows = self._phase_of(wanted), self._writer.rows
+        ahead = self._first[current] - wanted + sum(rows[current : number + 1])
+        return ahead >= AHEAD_REQUESTS or ahead * self._writer.body_bytes >= AHEAD_BYTES * max(1, sum(rows))
+
+    def _phase_of(self, row: int) -> int:
+        return max(0, bisect_right(self._first, row) - 1)
 
 
 def beforehand(job: ComposeJob) -> bool:
@@ -126,39 +229,34 @@ def beforehand(job: ComposeJob) -> bool:
 
     How far it gets depends on the time, what it writes does not: the composer goes on where this stops.
     """
-    writer = Writer(Path(job.folder))
-    rows = drafts(job)
-    needed = _needed_at_once(job.phases)
     until = time.monotonic() + BEFOREHAND_S
-    try:
-        while not compose(rows, writer, BATCH_REQUESTS):
-            if writer.requests >= needed and time.monotonic() >= until:
+    with closing(Composition(job)) as plan:
+        for number in range(len(job.phases)):
+            while not plan.is_begun(number):
+                plan.grow(number)
+        while (unfinished := plan.unfinished()) is not None:
+            if time.monotonic() >= until:
                 return False
-        return True
-    finally:
-        writer.close()
-
-
-def _needed_at_once(phases: list[schedule.Phase]) -> int:
-    """Rows without which the load would wait for the composer at its very start."""
-    first = sum(phase.requests or 0 for phase in phases[:-1])
-    return first + max(2 * (phases[-1].slots or 0), round(NEEDED_S * (phases[-1].rate or 0.0)))
+            plan.grow(unfinished)
+    return True
 
 
 def main() -> None:
     """The composer: stays ahead until the plan is complete or its stdin ends."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=ComposerOrder)
     os.nice(NICENESS)
-    writer = Writer(Path(order.job.folder))
+    plan = Composition(order.job)
     board = Board(Path(order.board), order.blocks)
-    rows = drafts(order.job, writer.requests)
     while not select.select([0], [], [], 0)[0]:
         # Not by the number drawn: rows that were dealt to a worker that died are never drawn.
-        ahead = writer.requests - max(board.block(index)[Field.WANTED] for index in range(order.blocks))
-        if ahead >= AHEAD_REQUESTS or ahead * writer.body_bytes >= AHEAD_BYTES * writer.requests:
-            time.sleep(0.02)
-        elif compose(rows, writer, BATCH_REQUESTS):
+        wanted = max(board.block(index)[Field.WANTED] for index in range(order.blocks))
+        number = plan.unfinished(wanted)
+        if number is None:
             return
+        if plan.is_ahead(number, wanted):
+            time.sleep(0.02)
+        else:
+            plan.grow(number)
 
 
 if __name__ == "__main__":
