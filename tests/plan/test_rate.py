@@ -142,6 +142,11 @@ def test_before_its_first_segment_there_is_no_rate():
     assert [when(late, n) for n in (0, 2)] == [3, 4]
 
 
+def test_without_a_segment_there_is_no_rate_either():
+    assert passed((), 9) == 0
+    assert when((), 0) == math.inf
+
+
 def test_the_curves_that_are_made():
     assert ramp(1, 2, 3) == (Segment(start_s=0.0, rate=1, end_rate=2, span_s=3),)
     assert series([(0, 7)]) == constant(7)

@@ -137,7 +137,9 @@ class _Piece(NamedTuple):
 
 
 def _pieces(curve: Curve) -> Iterator[_Piece]:
-    """The pieces of a curve without gaps; the last one goes on for ever."""
+    """The pieces of a curve without gaps; the last one goes on for ever. Of no curve, one without rate."""
+    if not curve:
+        yield _Piece(0.0, math.inf, 0.0)
     starts = [*(segment.start_s for segment in curve), math.inf]
     for segment, (start_s, until_s) in zip(curve, pairwise(starts), strict=True):
         moving_s = min(segment.span_s, until_s - start_s)
