@@ -63,3 +63,7 @@ def test_the_same_as_data():
 @pytest.mark.parametrize("load", [{}, {"request_rate": "inf"}, {"fixed_schedule": True}])
 def test_where_nothing_is_drawn_nothing_is_conditioned(load):
     assert arrivals(phase(**load)).conditioned is None
+
+
+def test_a_limit_that_stays_has_no_steps():
+    assert arrivals(phase(concurrency=3, prefill_concurrency=2)).slot_steps == ()

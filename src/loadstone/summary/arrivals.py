@@ -98,4 +98,5 @@ def _rate(phase: Phase, what: str) -> str:
 
 
 def _in_seconds(steps: Steps) -> tuple[tuple[float, int], ...]:
-    return tuple((at_ns / SECOND_NS, level) for at_ns, level in steps)
+    """The steps of a limit that changes; none of one that does not."""
+    return tuple((at_ns / SECOND_NS, level) for at_ns, level in steps) if len(steps) > 1 else ()
