@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+NO_WARMUP = (
+    "has no effect without a warm-up; set --warmup-request-count, --num-warmup-sessions or --warmup-duration."
+)
 CASES = [
     (["profil"], "There is no verb 'profil'. Did you mean profile?"),
-    (["xyz"], "There is no verb 'xyz'. Known: profile, report, simulate."),
+    (["xyz"], "There is no verb 'xyz'. Known: profile, report, plot, simulate."),
     (["profile", "--concurency", "3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--concurency=3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--qqqq"], "There is no option --qqqq. --help-all lists them."),
@@ -22,8 +25,8 @@ CASES = [
     ),
     (
         ["profile", "--request-rate", "-3"],
-        "load.request_rate = -3: must be a number above 0. For a closed loop set --concurrency; "
-        "to send everything at once, as high as --request-count.",
+        "load.request_rate = -3: must be a number above 0 or inf. For a closed loop set --concurrency; "
+        "to send everything at once give inf.",
     ),
     (["profile", "--concurrency", "0"], "load.concurrency = 0: must be a whole number, at least 1."),
     (
@@ -33,6 +36,28 @@ CASES = [
     (
         ["profile", "--arrival-pattern", "poisson"],
         "load.arrival_pattern = poisson: has no effect in a closed loop; set --request-rate or leave it out.",
+    ),
+    (
+        ["profile", "--request-rate", "inf"],
+        "load.request_rate = inf: sends everything at once, so something has to say how much; set --request-count.",
+    ),
+    (
+        ["profile", "--url", "a", "--url", "b", "--url-weights", "1,2,3"],
+        "endpoint.url_weights = 1,2,3: must be 2 numbers, one for each url.",
+    ),
+    (
+        ["profile", "--request-rate-series", "0:1,60"],
+        "load.request_rate_series = 0:1,60: must be SECONDS:RATE separated by commas, such as 0:1,60:20, or JSON: "
+        "[[0, 1], [60, 20]].",
+    ),
+    (["profile", "--warmup-concurrency", "3"], f"load.warmup_concurrency = 3: {NO_WARMUP}"),
+    (
+        ["profile", "--set", 'load.phases=[{"name": "a", "request_rat": 3}]'],
+        "load.phases[0].request_rat: there is no such key of a phase. Did you mean request_rate?",
+    ),
+    (
+        ["profile", "--stop-when", "ttft:5", "--request-count", "9"],
+        "load.stop_when.time_to_first_token: needs --streaming.",
     ),
     (
         ["profile", "--keep", "fault"],
@@ -89,6 +114,12 @@ def test_one_sentence_and_nothing_started(loadstone, tmp_path, words, sentence):
         ["--url", "http://user:hunter2@h"],
         ["--url", "http://h:1/é?hunter2"],
         ["--url", "http://h:x/?key=hunter2"],
+        ["--url", "a?key=hunter2", "--url", "a?key=hunter2"],
+        ["--url", "a", "--url", "http://us:hunter2@b"],
+        ["--session-end-header", "X-End hunter2"],
+        ["--session-end-header", "Host: hunter2"],
+        ["--server-profiler", "--server-profiler-start-path", "/start?key=hunter2 x"],
+        ["--reset-kv-cache-path", "/reset?key=hunter2"],
         ["--url", "http://hun\u2100ter:hunter2@h"],
         ["--proxy", "socks5://user:hunter2@h:1"],
         ["--proxy", "http://user:hunter2@h"],

@@ -155,6 +155,9 @@ def test_an_empty_file_is_the_defaults(write):
         ('endpoint.headers=["X-A: 1"]', "endpoint.headers", ("X-A: 1",)),
         ("slo.goodput.request_latency=5", "slo.goodput", {"request_latency": 5.0}),
         ("slo.goodput=request_latency:5", "slo.goodput", {"request_latency": 5.0}),
+        ("load.request_rate_series=0:1,5:2", "load.request_rate_series", ((0.0, 1.0), (5.0, 2.0))),
+        ("load.request_rate_series=[[0,1]]", "load.request_rate_series", ((0.0, 1.0),)),
+        ('load.phases=[{"name": "a"}]', "load.phases", ({"name": "a"},)),
     ],
 )
 def test_set_reaches_every_kind_of_key(text, path, value):
@@ -209,8 +212,8 @@ def test_an_unknown_key_of_a_file_names_the_file(write, text, sentence):
         (
             "load.request_rate",
             "-3",
-            "load.request_rate = -3: must be a number above 0. For a closed loop set --concurrency; "
-            "to send everything at once, as high as --request-count.",
+            "load.request_rate = -3: must be a number above 0 or inf. For a closed loop set --concurrency; "
+            "to send everything at once give inf.",
         ),
         ("load.concurrency", "0", "load.concurrency = 0: must be a whole number, at least 1."),
         ("load.concurrency", "1.5", "load.concurrency = 1.5: must be a whole number, at least 1."),
@@ -219,6 +222,18 @@ def test_an_unknown_key_of_a_file_names_the_file(write, text, sentence):
         ("load.duration_s", "1e10", "load.duration_s = 10000000000.0: must be at most 1,000,000,000."),
         ("load.concurrency", "100001", "load.concurrency = 100001: must be at most 100,000."),
         ("load.workers", "257", "load.workers = 257: must be at most 256."),
+        (
+            "load.stop_when",
+            "request_latency:101",
+            "load.stop_when.request_latency = 101.0: must be at most 100.",
+        ),
+        ("endpoint.url_weights", "1,0", "endpoint.url_weights = 1,0: must be a list of numbers above 0."),
+        (
+            "load.request_rate_series",
+            "0:1,5:-2",
+            "load.request_rate_series = 0:1,5:-2: must be a list of SECONDS:RATE points.",
+        ),
+        ("load.phases", "[3]", "load.phases = 3: must be a list of tables."),
         ("input.isl_mean", "0.5", "input.isl_mean = 0.5: must be a number, at least 1."),
         ("output.keep", "al", "output.keep = al: must be one of all, faults, none. Did you mean all?"),
         ("output.folder", "", "output.folder = : must be a text, not empty."),
@@ -228,15 +243,76 @@ def test_a_wrong_value_says_what_it_must_be(path, text, sentence):
     assert refusal(**{path.replace(".", "__"): [text]}) == sentence
 
 
-def test_everything_at_once_is_refused_with_the_way_to_ask_for_it():
-    sentence = refusal(load__request_rate=["inf"])
-    assert sentence.startswith("load.request_rate = inf: must be a number above 0.")
-    assert "to send everything at once" in sentence
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.toml", "[load]\nrequest_count = 9\nrequest_rate = inf\n"),
+        ("a.toml", "[load]\nrequest_count = 9\nrequest_rate = 'inf'\n"),
+        ("a.yaml", "load: {request_count: 9, request_rate: .inf}"),
+        ("a.yaml", "load: {request_count: 9, request_rate: inf}"),
+    ],
+)
+def test_everything_at_once_is_a_word_or_a_number(write, name, text):
+    assert loaded(write(text, name)).load.request_rate == "inf"
+    assert loaded(load__request_rate=["inf"], load__request_count=["9"]).load.request_rate == "inf"
 
 
-@pytest.mark.parametrize("text", ["request_rate = inf", "request_rate = nan", "request_rate = '5'"])
+@pytest.mark.parametrize(
+    ("name", "text", "urls"),
+    [
+        ("a.toml", "[endpoint]\nurl = 'a'\n", ("a",)),
+        ("a.toml", "[endpoint]\nurl = ['a', 'b:1']\n", ("a", "b:1")),
+        ("a.yaml", "endpoint: {url: [a, 'b:1']}", ("a", "b:1")),
+    ],
+)
+def test_a_file_has_one_address_or_several(write, name, text, urls):
+    assert loaded(write(text, name)).endpoint.urls == urls
+
+
+def test_addresses_are_repeated_flags_and_replace_those_of_a_file(write):
+    file = write("[endpoint]\nurl = ['a', 'b']\n")
+    assert loaded(file, endpoint__url=["c", "d"]).endpoint.urls == ("c", "d")
+    assert loaded(file, endpoint__url=["c"]).endpoint.url == "c"
+    assert loaded(sets=['endpoint.url=["a", "b"]']).endpoint.urls == ("a", "b")
+    assert loaded(sets=["endpoint.url=8000"]).endpoint.urls == ("8000",)
+
+
+@pytest.mark.parametrize("text", ["url = []", "url = ['']", "url = 5", "url = ['a', 5]"])
+def test_an_address_is_a_text(write, text):
+    told = refusal(write(f"[endpoint]\n{text}\n"))
+    assert told == "endpoint.url: must be a list of texts or a text, not empty."
+
+
+@pytest.mark.parametrize(
+    "text", ["request_rate_series = '0:1, 60:20'", "request_rate_series = [[0, 1], [60, 20.0]]"]
+)
+def test_points_are_written_as_after_the_flag_or_as_pairs(write, text):
+    config = loaded(write(f"[load]\n{text}\n"))
+    assert config.load.request_rate_series == ((0.0, 1.0), (60.0, 20.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.toml",
+            "[[load.phases]]\nname = 'a'\nrequest_rate = inf\nrequest_count = 5\n[[load.phases]]\nname = 'b'\n",
+        ),
+        ("a.yaml", "load:\n  phases:\n  - {name: a, request_rate: .inf, request_count: 5}\n  - name: b\n"),
+        (
+            "a.yaml",
+            """load: {phases: '[{"name":"a","request_rate":"inf","request_count":5},{"name":"b"}]'}""",
+        ),
+    ],
+)
+def test_phases_in_every_format(write, name, text):
+    phases = ({"name": "a", "request_rate": "inf", "request_count": 5}, {"name": "b"})
+    assert loaded(write(text, name)).load.phases == phases
+
+
+@pytest.mark.parametrize("text", ["request_rate = nan", "request_rate = '5'", "request_rate = -inf"])
 def test_a_file_is_held_to_the_same_types(write, text):
-    assert "must be a number above 0" in refusal(write(f"[load]\n{text}\n"))
+    assert "must be a number above 0 or inf" in refusal(write(f"[load]\n{text}\n"))
 
 
 def test_a_table_of_limits_holds_numbers_only():

@@ -16,6 +16,7 @@ from loadstone.config import (
     InputConfig,
     LoadConfig,
     OutputConfig,
+    ServerConfig,
     SloConfig,
     dump_toml,
     hide,
@@ -36,6 +37,17 @@ SECRET = Config(
         extra_inputs={"api_key": "FIELDSECRET", "min_tokens": 3, "metadata": {"user_token": "DEEPSECRET"}},
         api_key="KEYSECRET",
         headers=("Cookie: COOKIESECRET", "X-Api-Key:HEADERSECRET", "X-Team:TEAMSECRET", "User-Agent: kept"),
+        session_end_header="X-Done: ENDSECRET7",
+    ),
+    server=ServerConfig(
+        reset_kv_cache_path="/reset?key=RESETSECRET",
+        profiler_start_path="/start?STARTSECRET",
+        profiler_stop_path="/stop?code=STOPSECRET",
+    ),
+)
+SEVERAL = Config(
+    endpoint=EndpointConfig(
+        url=("h:1?code=FIRSTSECRET", "http://h:2", "sim:api_key=ENGINESECRET,model=m", "h:3?key=LASTSECRET")
     )
 )
 
@@ -48,6 +60,30 @@ def test_secrets_are_masked_in_the_tree():
     assert endpoint["extra_inputs"] == {"api_key": "***", "min_tokens": 3, "metadata": {"user_token": "***"}}
     assert endpoint["url"] == "https://h:1/v1?api-key=***&code=***&version=2"
     assert endpoint["path"] == "/chat?***&access=***&alt=sse"
+    assert endpoint["session_end_header"] == "X-Done: ***"
+    server = masked(SECRET)["server"]
+    assert server["reset_kv_cache_path"] == "/reset?key=***"
+    assert (server["profiler_start_path"], server["profiler_stop_path"]) == ("/start?***", "/stop?code=***")
+
+
+def test_every_address_of_several_is_masked():
+    shown = ["h:1?code=***", "http://h:2", "sim:api_key=***,model=m", "h:3?key=***"]
+    assert masked(SEVERAL)["endpoint"]["url"] == shown
+    assert tomllib.loads(dump_toml(SEVERAL))["endpoint"]["url"] == shown
+    assert {"code=FIRSTSECRET", "ENGINESECRET", "LASTSECRET"} <= set(secrets(SEVERAL.endpoint))
+
+
+def test_every_repeated_address_of_a_command_is_masked():
+    words = [word for url in SEVERAL.endpoint.urls for word in ("--url", url)]
+    assert shlex.split(masked_command(words, SEVERAL)) == [
+        "--url", "h:1?code=***", "--url", "http://h:2", "--url", "sim:api_key=***,model=m", "--url", "h:3?key=***",
+    ]  # fmt: skip
+
+
+def test_requests_to_the_server_itself_have_secrets_too():
+    assert {"RESETSECRET", "code=STOPSECRET"} <= set(secrets(SECRET.endpoint, SECRET.server))
+    assert "RESETSECRET" not in secrets(SECRET.endpoint)
+    assert "ENDSECRET7" in secrets(SECRET.endpoint)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +145,10 @@ def test_a_masked_file_is_refused_until_its_secret_is_given_again(tmp_path):
         ["--extra-inputs", "api_key:FIELDSECRET"],
         ["--extra-inputs", '{"metadata": {"user_token": "DEEPSECRET"}}'],
         ["--set", "endpoint.extra_inputs.api_key=FIELDSECRET"],
+        ["--session-end-header", "X-Done: ENDSECRET7"],
+        ["--reset-kv-cache-path", "/reset?key=RESETSECRET"],
+        ["--server-profiler-start-path=/start?STARTSECRET"],
+        ["--set", "server.profiler_stop_path=/stop?code=STOPSECRET"],
     ],
 )
 def test_no_secret_is_in_the_command_to_copy_however_it_was_spelt(words):
@@ -148,6 +188,8 @@ def test_a_key_that_a_file_holds_is_written_down_as_that_files_name(tmp_path):
         EndpointConfig(proxy="http://***@p:1"),
         EndpointConfig(url="http://h?key=***"),
         EndpointConfig(path="/v1?***"),
+        EndpointConfig(url=("a", "b?key=***")),
+        EndpointConfig(session_end_header="X-Done: ***"),
         EndpointConfig(extra_inputs={"a": {"api_key": "***"}}),
     ],
 )
@@ -232,7 +274,8 @@ configs = st.builds(
     Config,
     endpoint=st.builds(
         EndpointConfig,
-        model=st.none() | text,
+        url=st.sampled_from(["localhost:8000", ("a", "b:1"), ("sim:", "sim:"), ("https://h/v1",)]),
+        model=st.none() | text.filter(lambda name: "," not in name and name.strip()) | st.just("A,B"),
         streaming=st.booleans(),
         extra_inputs=st.dictionaries(text.map("x-".__add__), json, max_size=3),
         timeout_s=st.floats(1, 1e9),
@@ -243,6 +286,21 @@ configs = st.builds(
         request_rate=st.floats(0.01, 1e6),
         concurrency=st.none() | st.integers(1, 10**5),
         arrival_smoothness=st.none() | st.floats(0.01, 100),
+    )
+    | st.builds(LoadConfig, request_rate=st.just("inf"), request_count=st.integers(1, 99))
+    | st.builds(
+        LoadConfig,
+        request_rate_series=st.lists(st.floats(0, 1e6), min_size=1, unique=True)
+        .map(lambda moments: tuple((at_s, at_s + 1) for at_s in sorted(moments)[:5]))
+        .filter(lambda points: points[-1][1] <= 1e6),
+        stop_when=st.just({"request_latency": 2.0}),
+        request_count=st.just(9),
+    )
+    | st.builds(
+        LoadConfig,
+        phases=st.lists(
+            st.fixed_dictionaries({"concurrency": st.none() | st.integers(1, 9)}), min_size=1, max_size=3
+        ).map(lambda tables: tuple({"name": str(at), **table} for at, table in enumerate(tables))),
     ),
     slo=st.builds(SloConfig, goodput=st.dictionaries(text, st.floats(0, 1e9), max_size=3)),
     output=st.builds(

@@ -5,9 +5,21 @@ from __future__ import annotations
 import math
 from datetime import date
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from loadstone.config.values import fields, is_json, json_or_text, limits
+from loadstone.config.values import (
+    fields,
+    is_json,
+    json_or_text,
+    limits,
+    numbers,
+    one_or_more,
+    points,
+    tables,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +103,49 @@ def test_limits_may_be_named_as_vllm_does():
         "inter_token_latency": 9,
         "request_latency": 900,
     }
+
+
+def test_one_text_is_itself_and_several_are_a_list():
+    assert one_or_more(["a"]) == "a"
+    assert one_or_more(["a", "b"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("texts", [["3,1"], ["3 1"], ["3", "1"], [" 3, 1 "]])
+def test_numbers_are_separated_by_commas_or_spaces(texts):
+    assert numbers(texts) == [3, 1]
+
+
+@pytest.mark.parametrize("text", ["a", "1,a", "true", "1,null", "[1]"])
+def test_what_is_no_number_is_refused(text):
+    with pytest.raises(ValueError, match="must be numbers separated by commas"):
+        numbers([text])
+
+
+@pytest.mark.parametrize("text", ["0:1,60:20.5", "0:1 60:20.5", "[[0, 1], [60, 20.5]]"])
+def test_points_are_pairs(text):
+    assert points([text]) == [[0, 1], [60, 20.5]]
+
+
+@pytest.mark.parametrize("text", ["0:1,60", "0:a", ":1", "5", "0:1:2", "true:1"])
+def test_what_is_no_point_is_refused(text):
+    with pytest.raises(ValueError, match="must be SECONDS:RATE separated by commas"):
+        points([text])
+
+
+def test_points_that_look_like_json_must_be():
+    with pytest.raises(ValueError, match="not valid JSON"):
+        points(["[[0, 1], [60 20]]"])
+
+
+def test_tables_are_a_json_list():
+    assert tables(['[{"name": "a"}]']) == [{"name": "a"}]
+    with pytest.raises(ValueError, match="must be a list of tables"):
+        tables(["name:a"])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), min_size=1, max_size=9))
+def test_points_written_with_colons_or_in_json_are_the_same(pairs):
+    written = ",".join(f"{at_s!r}:{rate!r}" for at_s, rate in pairs)
+    assert (
+        points([written]) == points([msgspec.json.encode(pairs).decode()]) == [list(pair) for pair in pairs]
+    )

@@ -52,7 +52,7 @@ class Flag(click.Option):
         longs = [flag for flag in option.flags if flag.startswith("--")]
         if option.kind == "switch":
             off = f"--no-{longs[0].removeprefix('--')}"
-            longs = [longs[0], off] if whole else [off if option.default else longs[0]]
+            longs = [*longs, off] if whole else [off if option.default else longs[0]]
         names = ", ".join(shorts + (longs if whole else longs[:1]))
         default = f"; default: {option.shown_default}." if option.shown_default else "."
         return f"{names} {_form(option)}".rstrip(), option.help.removesuffix(".") + default

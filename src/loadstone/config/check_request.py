@@ -70,7 +70,7 @@ def check_request(here: EndpointConfig, server: ServerConfig) -> None:
 def _check_shares(here: EndpointConfig) -> None:
     """Every model has a name of its own, and every server and every model a weight where one has."""
     if here.model is not None and len(here.models) != here.model.count(",") + 1:
-        raise UsageError(f"endpoint.model = {here.model}: has a comma without a name beside it.")
+        raise UsageError(f"endpoint.model = {here.model}: holds an empty name.")
     if twice := _twice(here.models):
         raise UsageError(f"endpoint.model: {twice} is given twice; for a greater share use --model-weights.")
     for kind, names in (("url", here.urls), ("model", here.models)):

@@ -276,5 +276,5 @@ def _masked_header(header: str) -> str:
 
 
 def _holds_null(value: Any) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return value is None or any(map(_holds_null, inner))

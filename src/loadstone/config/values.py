@@ -57,7 +57,7 @@ def one_or_more(texts: Sequence[str]) -> Any:
 def numbers(texts: Sequence[str]) -> list[Any]:
     """Numbers separated by commas or spaces, such as `3,1`."""
     found = [json_or_text(word) for word in " ".join(texts).replace(",", " ").split()]
-    if all(isinstance(number, int | float) and not isinstance(number, bool) for number in found):
+    if all(map(_is_number, found)):
         return found
     raise ValueError("must be numbers separated by commas, such as 3,1.")
 
@@ -72,7 +72,7 @@ def points(texts: Sequence[str]) -> list[Any]:
         raise ValueError("looks like a JSON array but is not valid JSON; check brackets and commas.")
     pairs = [word.partition(":") for word in text.replace(",", " ").split()]
     found = [[json_or_text(x), json_or_text(y)] for x, _, y in pairs]
-    if all(isinstance(number, int | float) for point in found for number in point):
+    if all(_is_number(number) for point in found for number in point):
         return found
     raise ValueError(
         "must be SECONDS:RATE separated by commas, such as 0:1,60:20, or JSON: [[0, 1], [60, 20]]."
@@ -102,10 +102,14 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
     for word in " ".join(texts).split():
         name, _, text = word.partition(":")
         value = json_or_text(text)
-        if not name or not isinstance(value, int | float) or isinstance(value, bool):
+        if not name or not _is_number(value):
             raise ValueError('must be "METRIC:NUMBER ...", such as "time_to_first_token:200".')
         found[SHORT_NAMES.get(name, name)] = value
     return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_json(value: Any, levels: int = DEEPEST) -> bool:
