@@ -2,7 +2,8 @@
 
 A file of 64-bit integers mapped by every process of a run; each process writes only its own block, so
 no one waits, and a reader may see a block a few counts apart but never torn numbers. A block is
-`FIELDS` counters followed by `HISTOGRAMS` log-bucket histograms. Nothing here is used for results.
+`FIELDS` counters followed by `HISTOGRAMS` log-bucket histograms. No result comes
+from here, but when a load may stop.
 """
 
 from __future__ import annotations
@@ -39,6 +40,19 @@ class Field(IntEnum):
     """Output tokens of decoded answers."""
     WANTED = 12
     """Row of the plan that a worker wants next; the greatest of all says how far the plan has to be."""
+    LATENCY_US = 13
+    """Of all answers that were decoded and good, together; written by decoders, as what follows."""
+    TTFT_US = 14
+    TTFTS = 15
+    """How many answers had a time to first token."""
+    GAPS_US = 16
+    """From the first token to the last, of all answers together."""
+    GAPS = 17
+    """The tokens after the first ones."""
+    TPOT_US = 18
+    """The mean gaps of all answers, added up."""
+    TPOTS = 19
+    """How many answers had one."""
 
 
 class Histogram(IntEnum):
@@ -53,7 +67,7 @@ class Histogram(IntEnum):
     """Mean gap of one answer; written by decoders."""
 
 
-FIELDS = 16
+FIELDS = 24
 BUCKETS = 320
 """Eight buckets to the octave, up to 2**39 us."""
 WORDS = FIELDS + len(Histogram) * BUCKETS

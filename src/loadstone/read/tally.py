@@ -1,4 +1,4 @@
-"""What a decoder shows on the board: counts and two histograms, for the screen only."""
+"""What a decoder shows on the board: counts, sums and two histograms, for the screen and for when to stop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,21 @@ def bump(block: memoryview, row: Mapping[str, Any]) -> None:
         block[Field.FAILED] += row["outcome"] in FAILURES
         return
     block[Field.OK] += 1
-    first, last = row["first_ns"], row["last_ns"]
-    _add(block, Histogram.LATENCY, (last or row["done_ns"]) - (row["sent_ns"] or row["due_ns"]))
-    if last is not None and tokens > 1 and not row["coalesced"]:
-        _add(block, Histogram.ITL, (last - first) // (tokens - 1))
+    sent, first, last = row["sent_ns"] or row["due_ns"], row["first_ns"], row["last_ns"]
+    latency_ns = (last or row["done_ns"]) - sent
+    block[Field.LATENCY_US] += latency_ns // 1000
+    _add(block, Histogram.LATENCY, latency_ns)
+    if last is None or row["coalesced"]:
+        return
+    block[Field.TTFT_US] += (first - sent) // 1000
+    block[Field.TTFTS] += 1
+    if tokens > 1:
+        gap_ns = (last - first) // (tokens - 1)
+        block[Field.GAPS_US] += (last - first) // 1000
+        block[Field.GAPS] += tokens - 1
+        block[Field.TPOT_US] += gap_ns // 1000
+        block[Field.TPOTS] += 1
+        _add(block, Histogram.ITL, gap_ns)
 
 
 def _add(block: memoryview, histogram: Histogram, value_ns: int) -> None:
