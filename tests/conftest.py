@@ -120,7 +120,7 @@ def run_log():
     ):
         config = Config(
             endpoint=EndpointConfig(streaming=streaming),
-            load=LoadConfig(request_rate=rate, concurrency=cap, **(load or {})),
+            load=LoadConfig(**{"request_rate": rate, "concurrency": cap, **(load or {})}),
             slo=SloConfig(goodput=goodput or {}),
         )
         log = RunLog(

@@ -3,8 +3,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.conftest import ns
 
-from loadstone.checks import CHECKS, Evidence, certify, saturated
+from loadstone.checks import CHECKS, Evidence, bound, certify, saturated
 from loadstone.checks.advice import ADVICE
 from loadstone.folder import ClockLog, DeathLog, PhaseLog, WorkerLog
 from loadstone.metrics import all_metrics
@@ -21,6 +22,14 @@ def evidence(tables):
         return Evidence(found, {name: measure(metric, found) for name, metric in all_metrics().items()})
 
     return make
+
+
+def stretch(name, kind, start, end, stop=None, seamless=False):
+    """The log of a phase; ms."""
+    return PhaseLog(
+        name=name, kind=kind, seamless=seamless, first_row=0, planned=1, start_ns=ns(start),
+        stop_ns=ns(end if stop is None else stop), end_ns=ns(end),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -221,13 +230,87 @@ def test_a_client_that_sends_all_that_is_due_offers_the_load(check, open_loop):
 def test_a_client_that_falls_behind_is_client_bound(check, open_loop):
     found = check("offered_load", *open_loop(lambda i: 50 + 25 * i, late=lambda i: 25 * i), rate=10)
     assert (found.verdict, found.value) == ("INVALID", pytest.approx(80.0))
-    assert found.finding.startswith("client-bound: it sent at 80 % of the rate asked")
+    assert found.finding == (
+        "client-bound: it sent at 80 % of the rate asked and left 0 of 40 due requests unsent; it got no further than 8"
+        " requests/s."
+    )
 
 
 @pytest.mark.parametrize(("unsent_count", "verdict"), [(1, "DEGRADED"), (3, "INVALID")])
 def test_due_requests_that_were_never_sent(unsent_count, verdict, check, open_loop, unsent):
     rows = open_loop(lambda i: 50, n=200) + [unsent(due=20_000 + i) for i in range(unsent_count)]
     assert check("offered_load", *rows, rate=10).verdict == verdict
+
+
+def turn(number, conversation=1):
+    return {"conversation": conversation, "turn": number}
+
+
+def test_a_turn_that_was_never_due_is_not_held_against_the_client(check, open_loop, unsent):
+    rows = open_loop(lambda i: 50)
+    never = [unsent() | {"due_ns": None} | turn(1, i) for i in range(20)]
+    found = check("offered_load", *rows, *never, rate=10)
+    assert (found.verdict, found.finding) == ("VALID", "every request that was due was sent.")
+
+
+def test_nor_is_one_that_waited_for_the_turn_before_it(check, open_loop, answer, unsent):
+    slow = [answer(4900, due=0, **turn(0, i)) for i in range(20)]
+    waiting = [unsent(due=3000) | turn(1, i) for i in range(20)]
+    rows = [*open_loop(lambda i: 50), *slow, *waiting]
+    assert check("offered_load", *rows, rate=10, end_ms=4000).verdict == "VALID"
+    found = check("offered_load", *rows, rate=10, end_ms=5000)  # it could have been sent
+    assert (found.verdict, "left 20 of 80 due" in found.finding) == ("INVALID", True)
+
+
+def test_nor_that_it_was_sent_late_for_that(check, answer):
+    rows = [answer(100 * i + 90, due=100 * i, sent=100 * i, **turn(0, i)) for i in range(40)]
+    rows += [answer(100 * i + 180, due=100 * i + 10, sent=100 * i + 90.2, **turn(1, i)) for i in range(40)]
+    assert check("send_lag", *rows, rate=20).value == pytest.approx(0.2)
+    assert check("arrival_fidelity", *rows, rate=20).verdict == "VALID"
+
+
+def test_the_gaps_recorded_are_those_planned(check, open_loop):
+    found = check("arrival_fidelity", *open_loop(lambda i: 50, late=lambda i: 0.1 * (i % 2)), rate=10)
+    assert (found.verdict, round(found.value, 3)) == ("VALID", 99.997)
+    assert found.finding == (
+        "requests were sent at 99.997 % of the rate at which they were due; gaps between them are off by 0.1 ms (median)"
+        " and 0.1 ms (p99)."
+    )
+
+
+@pytest.mark.parametrize(("last_late", "verdict"), [(3.9, "VALID"), (4.9, "VALID"), (6, "NOTE")])
+def test_a_rate_that_differs_is_noted(last_late, verdict, check, open_loop):
+    rows = open_loop(lambda i: 50, late=lambda i: last_late * i / 39)  # 0.1 % of the 3.9 s are 3.9 ms
+    found = check("arrival_fidelity", *rows, rate=10)
+    assert (found.verdict, found.value) == (verdict, pytest.approx(100 * 3900 / (3900 + last_late)))
+
+
+def test_a_client_that_fell_behind_is_held_to_it_once(evidence, open_loop):
+    run = evidence(*open_loop(lambda i: 50 + 25 * i, late=lambda i: 25 * i), rate=10)
+    verdicts = {one.name: one.verdict for one in certify(run).checks}
+    assert (verdicts["offered_load"], verdicts["arrival_fidelity"]) == ("INVALID", "VALID")
+
+
+@pytest.mark.parametrize(
+    ("run", "finding"),
+    [
+        ({}, "no two requests with due times and without a limit were sent."),
+        ({"rate": 10, "cap": 3}, "no two requests with due times and without a limit were sent."),
+        ({"load": {"prefill_concurrency": 3, "request_rate": 5.0}}, "no two requests with due times"),
+    ],
+)
+def test_without_due_times_or_with_a_limit_there_are_no_gaps_to_keep(run, finding, check, open_loop):
+    found = check("arrival_fidelity", *open_loop(lambda i: 50), **run)
+    assert (found.verdict, found.value) == ("VALID", None)
+    assert found.finding.startswith(finding)
+
+
+def test_a_burst_is_late_by_the_time_it_takes_to_send_it(check, answer):
+    rows = [answer(2000 + i, due=0, sent=0.5 * i) for i in range(101)]
+    burst = {"load": {"request_rate": "inf"}}
+    assert check("send_lag", *rows, **burst).value == pytest.approx(49.5)
+    assert check("arrival_fidelity", *rows, **burst).finding.startswith("all requests were due at one moment")
+    assert check("saturation", *rows, **burst).finding.startswith("not judged: a rate needs two requests")
 
 
 def test_neither_a_cap_nor_a_closed_loop_holds_the_client_to_a_rate(check, open_loop, unsent):
@@ -249,6 +332,160 @@ def test_what_a_cap_lets_through_is_not_called_the_servers_capacity(evidence, op
     assert certificate.headline.startswith(
         "with at most 3 in flight, 5 of the 10 requests/s offered were completed"
     )
+
+
+def served(answer, unsent, dues, slots, takes, stops):
+    """Requests due at these moments, each sent when one of the slots is free, answered `takes(sent)` ms later; nothing is
+    sent from `stops` on."""
+    free, rows = [0.0] * slots, []
+    for due in dues:
+        slot = free.index(min(free))
+        sent = max(due, free[slot])
+        if sent >= stops:
+            rows.append(unsent(due=due))
+            continue
+        free[slot] = sent + takes(sent)
+        rows.append(answer(free[slot] - 1, free[slot], due=due, sent=sent, lag=0.1))
+    return rows
+
+
+def test_what_a_cap_keeps_back_is_offered_queued_and_in_the_latency_from_due(evidence, answer, unsent):
+    dues = [20.0 * i for i in range(1500)]  # 50/s for 30 s, of which two slots of 130 ms let 15.4/s through
+    rows = served(answer, unsent, dues, 2, lambda sent: 130.0, 30_000)
+    run = evidence(*rows, rate=50, cap=2, end_ms=30_000)
+    assert [run.metrics[f"{name}_count"].mean for name in ("offered", "sent", "queued")] == [1500, 462, 1038]
+    assert run.metrics["offered_rate"].mean == pytest.approx(50)
+    assert run.metrics["completed_rate"].mean == pytest.approx(2 / 0.13, rel=0.01)
+    from_due = run.metrics["request_latency_from_due"]
+    assert (run.metrics["request_latency"].max, from_due.censored) == (130.0, 1038)
+    assert from_due.max == pytest.approx(30_000 - 461 * 20, abs=200)
+    assert run.metrics["queue_depth"].max == 1038
+    certificate = certify(run)
+    assert (saturated(run), certificate.verdict) == (True, "VALID")
+    assert certificate.headline == (
+        "with at most 2 in flight, 15.4 of the 50 requests/s offered were completed; the others waited for a slot, longer"
+        " and longer (see queue_wait)."
+    )
+    assert bound(run) == ("cap", "at most 2 in flight: 15.4 of 50 requests/s offered went through.")
+
+
+def test_a_limit_of_the_prefill_is_a_cap_as_well(evidence, open_loop):
+    load = {"request_rate": 10.0, "prefill_concurrency": 3}
+    run = evidence(*open_loop(lambda i: 50 + 100 * i, late=lambda i: 100 * i), load=load)
+    assert certify(run).headline.startswith("with at most 3 before their first token, 5 of the 10 requests/s")
+    assert bound(run).by == "cap"
+    both = evidence(*open_loop(lambda i: 50 + 100 * i), load=load | {"concurrency": 8})
+    saturation = next(one for one in certify(both).checks if one.name == "saturation")
+    assert "at most 8 in flight and 3 before their first token" in saturation.finding
+    assert "Raise --concurrency or --prefill-concurrency to see" in saturation.advice
+
+
+RAMP = {
+    "request_rate": 20.0, "request_rate_ramp_s": 60.0, "request_rate_ramp_start": 1.0, "duration_s": 60.0,
+}  # fmt: skip
+
+
+def ramp(first, last, over_ms, until_ms):
+    """Due times of a rate that goes from `first` to `last` per second, along a line, and stays there."""
+    dues, area, at = [], 0.0, 0.0
+    while at < until_ms:
+        rate = first + (last - first) * min(at / over_ms, 1)
+        area += rate / 1000
+        if area >= len(dues) + 1:
+            dues.append(at)
+        at += 1.0
+    return dues
+
+
+def test_latency_that_grows_with_the_rate_is_no_saturation(evidence, answer):
+    rows = []
+    for due in ramp(1, 20, 60_000, 60_000):
+        takes = 500 + 5500 * (due / 60_000) ** 2  # a fuller batch is a slower one
+        rows.append(answer(due + takes - 1, due + takes, due=due, sent=due, lag=0.1))
+        if due + takes > 62_000:
+            rows[-1].update(outcome="cut", done_ns=ns(62_000))
+    run = evidence(*rows, load=RAMP, end_ms=60_000)
+    assert run.metrics["completed_rate"].mean < 0.95 * run.metrics["offered_rate"].mean
+    assert not saturated(run)
+    assert bound(run) == ("load", "all that was offered was served.")
+    assert saturated(evidence(*rows, rate=10, end_ms=60_000))  # under a steady rate it would be one
+
+
+@pytest.fixture
+def at_most(answer):
+    """Answers of a server that completes `rate` requests/s at most, one after the other; all are sent when due."""
+
+    def make(rate, dues):
+        free, rows = 0.0, []
+        for due in dues:
+            free = max(due, free) + 1000 / rate
+            rows.append(answer(free - 1, free, due=due, sent=due, lag=0.1))
+        return rows
+
+    return make
+
+
+def test_a_ramp_beyond_what_the_server_can_do_is_saturation(evidence, at_most):
+    run = evidence(*at_most(8, ramp(1, 20, 60_000, 60_000)), load=RAMP, end_ms=60_000)
+    assert saturated(run)
+    assert bound(run) == (
+        "server",
+        "the server completed 7.73 of 10.5 requests/s offered, and its latencies grew.",
+    )
+
+
+def test_a_server_that_recovers_while_the_rate_falls_kept_up(evidence, at_most):
+    rows = at_most(15, ramp(20, 1, 60_000, 60_000))
+    assert max(row["done_ns"] - row["due_ns"] for row in rows) > 1_500_000_000  # it had fallen behind
+    assert not saturated(evidence(*rows, load=RAMP | {"request_rate_ramp_start": 40.0}, end_ms=60_000))
+
+
+def test_what_was_cancelled_as_asked_is_not_what_the_server_failed_to_complete(evidence, open_loop):
+    rows = open_loop(lambda i: 50 + i)
+    for row in rows[1::2]:
+        row.update(outcome="cancelled-as-planned")
+    run = evidence(*rows, rate=10)
+    assert not saturated(run)
+    slower = open_loop(lambda i: 50 + 100 * i)
+    for row in slower[1::4]:
+        row.update(outcome="cancelled-as-planned", done_ns=row["due_ns"] + 10_000_000)
+    assert saturated(evidence(*slower, rate=10))
+
+
+def test_one_saturated_phase_is_enough_and_is_named(evidence, open_loop, answer):
+    rows = [row | {"phase": "low"} for row in open_loop(lambda i: 50)]
+    for i in range(40):
+        due, done = 10_000 + 50 * i, 10_050 + 100 * i
+        rows.append(answer(done - 1, done, due=due, sent=due, lag=0.1, phase="high"))
+    phases = [stretch("low", "measured", 0, 4050), stretch("high", "measured", 10_000, 14_000)]
+    load = {"phases": ({"name": "low", "request_rate": 10.0}, {"name": "high", "request_rate": 20.0})}
+    run = evidence(*rows, phases=phases, load=load)
+    assert saturated(run)
+    assert certify(run).headline.startswith(
+        "in phase high, the server completed 10 of the 20 requests/s offered"
+    )
+    assert bound(run) == (
+        "server",
+        "the server completed 10 of 20 requests/s offered, and its latencies grew.",
+    )
+
+
+def test_what_bounded_a_run(evidence, open_loop, steady, answer):
+    def of(*rows, **run):
+        return bound(evidence(*rows, **run))
+
+    assert of(*open_loop(lambda i: 50), rate=10) == ("load", "all that was offered was served.")
+    behind = of(*open_loop(lambda i: 50 + 25 * i, late=lambda i: 25 * i), rate=10)
+    assert (behind.by, behind.why.split(" of ")[0]) == ("client", "client-bound: it sent at 80 %")
+    closed = of(*steady(), cap=3)
+    assert closed == ("cap", "a closed loop: with 3 in flight the next request waits for an answer.")
+    burst = [answer(100 * i, due=0, sent=0) for i in range(1, 30)]
+    assert of(*burst, load={"request_rate": "inf"}).by == "server"
+    assert of(*burst, load={"request_rate": "inf", "concurrency": 4}) == (
+        "cap",
+        "everything was due at once, with at most 4 in flight.",
+    )
+    assert of() is None
 
 
 @pytest.mark.parametrize(("late", "verdict"), [(3, "VALID"), (4, "DEGRADED"), (20, "INVALID")])
@@ -361,8 +598,8 @@ def test_a_slow_first_answer_without_warmup_is_a_cold_server(check, answer):
     rows = [answer(200, sent=0), *(answer(300 + i, sent=250 + i) for i in range(20))]
     found = check("cold_start", *rows)
     assert (found.verdict, found.value) == ("NOTE", 200.0)
-    warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=0)
-    assert check("cold_start", *rows, phases=[warm]).verdict == "VALID"
+    phases = [stretch("before", "warmup", -9, -1), stretch("measured", "measured", 0, 1000)]
+    assert check("cold_start", *rows, phases=phases).verdict == "VALID"
 
 
 def test_what_we_ended_is_no_failure(check, steady, answer):
@@ -513,10 +750,39 @@ def test_waits_for_descriptors_and_ports(waits, waited_ms, verdict, check, stead
     assert (found.verdict, found.value) == (verdict, waits)
 
 
-def test_warmup_is_over_before_the_measurement_begins(check, steady, run_log):
-    measured = run_log(planned=40).phases[0]
-    for late_ms, verdict in ((-1, "VALID"), (0, "VALID"), (25, "DEGRADED")):
-        end_ns = measured.start_ns + late_ms * 1_000_000
-        warm = PhaseLog(name="warmup", first_row=0, planned=1, start_ns=0, stop_ns=0, end_ns=end_ns)
-        found = check("warmup_apart", *steady(), phases=[warm, measured])
-        assert (found.verdict, found.value) == (verdict, max(late_ms, 0))
+@pytest.mark.parametrize(
+    ("late_ms", "seamless", "verdict"),
+    [
+        (-1, False, "VALID"),
+        (0, False, "VALID"),
+        (25, False, "DEGRADED"),
+        (25, True, "NOTE"),
+        (-1, True, "VALID"),
+    ],
+)
+def test_warmup_is_over_before_the_measurement_begins(late_ms, seamless, verdict, check, steady):
+    phases = [
+        stretch("before", "warmup", -100, late_ms),
+        stretch("measured", "measured", 0, 1000, seamless=seamless),
+    ]
+    found = check("warmup_apart", *steady(), phases=phases)
+    assert (found.verdict, found.value) == (verdict, max(late_ms, 0))
+
+
+def test_each_measured_phase_has_its_own_warmup_behind_it(check, steady):
+    phases = [
+        stretch("measured", "measured", 0, 1000),
+        stretch("again", "warmup", 1000, 1240),
+        stretch("more", "measured", 1200, 2000),
+    ]
+    found = check("warmup_apart", *steady(), phases=phases)
+    assert (found.verdict, found.value) == ("DEGRADED", 40)
+
+
+def test_a_closed_phase_among_others_can_lock(check, closed_loop, open_loop):
+    rows = [row | {"phase": "closed"} for row in closed_loop(8, lambda k: 200.0, n=64)]
+    rows += [row | {"phase": "open"} for row in open_loop(lambda i: 50)]
+    phases = [stretch("closed", "measured", 0, 1600), stretch("open", "measured", 0, 4000)]
+    load = {"phases": ({"name": "closed", "concurrency": 8}, {"name": "open", "request_rate": 10.0})}
+    found = check("cohort_lock", *rows, phases=phases, load=load)
+    assert (found.verdict, found.value) == ("NOTE", 100.0)

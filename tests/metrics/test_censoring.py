@@ -33,7 +33,7 @@ def test_a_request_that_we_ended_lasted_at_least_so_long(measured, answer, cut):
     assert found.with_censored["p75"] == found.with_censored["p99"] == 300.0
 
 
-OURS = ["cut", "cancelled", "timeout-first-token", "timeout-idle", "timeout-total"]
+OURS = ["cut", "cancelled", "cancelled-as-planned", "timeout-first-token", "timeout-idle", "timeout-total"]
 
 
 @pytest.mark.parametrize("outcome", OURS)
@@ -90,6 +90,15 @@ def test_from_due_a_request_never_sent_has_waited_until_the_stop(measured, answe
     assert (found.with_censored["p25"], found.with_censored["p50"]) == (100.0, None)
     assert found.with_censored_least == 700.0
     assert measured("request_latency", *rows, rate=10, cap=2).censored == 1
+
+
+def test_first_tokens_from_due_of_what_was_never_sent_have_waited_as_well(measured, answer, cut, unsent):
+    rows = [answer(100, due=0, sent=60), cut(150, due=0, sent=90, done=700), unsent(due=400)]
+    found = measured("time_to_first_token_from_due", *rows, rate=10, cap=2, end_ms=1000)
+    assert (found.count, found.cut_off, found.censored) == (1, 2, 1)
+    assert (found.with_censored["p25"], found.with_censored["p50"]) == (100.0, 150.0)
+    assert (found.with_censored["p75"], found.with_censored_least) == (None, 600.0)
+    assert measured("time_to_first_token", *rows, rate=10, cap=2).with_censored_least == 60.0
 
 
 def test_the_wait_for_a_slot_ends_with_sending_also_of_what_was_cut(measured, answer, cut, unsent):

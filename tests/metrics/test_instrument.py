@@ -7,6 +7,12 @@ def test_send_lag_is_sent_minus_due_of_all_that_were_sent(tables, answer, unsent
     assert result("send_lag", tables(*rows)).values.tolist() == [0.25, 1.0]
 
 
+def test_a_turn_is_not_late_because_the_turn_before_it_was(tables, answer, result):
+    first = answer(80, due=0, conversation=1, turn=0)
+    second = answer(90, due=50, sent=80.5, conversation=1, turn=1)
+    assert result("send_lag", tables(first, second, rate=5)).values.tolist() == [0.0, 0.5]
+
+
 def test_under_a_cap_lag_cannot_be_told_from_waiting(tables, answer, reason):
     assert "queue_wait" in reason("send_lag", tables(answer(50), rate=5, cap=2))
 

@@ -225,6 +225,15 @@ def test_latency_from_due_holds_the_wait(tables, answer, result):
     run = tables(answer(50, 60, due=10, sent=40), rate=10, cap=1)
     assert result("request_latency_from_due", run).values.tolist() == [50.0]
     assert result("queue_wait", run).values.tolist() == [30.0]
+    for name in ("time_to_first_token", "time_to_first_output_token"):
+        assert result(name, run).values.tolist() == [10.0]
+        assert result(f"{name}_from_due", run).values.tolist() == [40.0]
+
+
+def test_from_due_as_well_reasoning_is_no_output(tables, answer, result):
+    rows = [answer(50, 60, due=10, first_answer_ns=None), answer(50, due=20)]
+    found = result("time_to_first_output_token_from_due", tables(*rows, rate=10))
+    assert (found.values.tolist(), found.note) == ([30.0], "1 answers were reasoning only and are left out.")
 
 
 def test_failed_requests_waited_as_well(tables, answer, unsent, result):
@@ -233,7 +242,8 @@ def test_failed_requests_waited_as_well(tables, answer, unsent, result):
 
 
 def test_a_closed_loop_has_no_due_times(tables, answer, reason):
-    assert "closed loop" in reason("request_latency_from_due", tables(answer(50)))
+    for name in ("request_latency", "time_to_first_token", "time_to_first_output_token"):
+        assert "closed loop" in reason(f"{name}_from_due", tables(answer(50)))
     assert "slot" in reason("queue_wait", tables(answer(50), rate=10))
 
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.conftest import ns
+
+from loadstone.folder import PhaseLog
 
 
 def test_rates_count_successes_over_first_send_to_last_event(tables, answer, mean):
@@ -112,3 +115,17 @@ def test_before_output_could_come_there_is_no_throughput_under_load(tables, answ
     assert mean("output_token_throughput_under_load", tables(*slow)) == 0.0
     refused = [answer(sent=k, done=k + 1, outcome="http-server-error") for k in range(8)]
     assert mean("output_token_throughput_under_load", tables(*refused)) == 0.0
+
+
+def test_under_load_time_between_two_phases_is_no_load(tables, answer, mean):
+    phases = [
+        PhaseLog(
+            name=name, kind="measured", first_row=0, planned=2, start_ns=ns(start), stop_ns=ns(start + 100),
+            end_ns=ns(start + 150),
+        )
+        for name, start in (("low", 0), ("high", 5000))
+    ]  # fmt: skip
+    rows = [answer(50, sent=0, phase="low"), answer(150, sent=100, phase="low")]
+    rows += [answer(5060, sent=5000, phase="high"), answer(5150, sent=5100, phase="high")]
+    run = tables(*rows, phases=phases)
+    assert mean("output_token_throughput_under_load", run) == pytest.approx(2 / 0.2)

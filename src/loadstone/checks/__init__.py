@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from loadstone.checks import client, instrument, load, server
+from loadstone.checks import arrivals, client, instrument, load, server
+from loadstone.checks.bound import Bound, bound
 from loadstone.checks.evidence import Evidence
-from loadstone.checks.server import saturated
+from loadstone.checks.saturation import saturated, saturation
 from loadstone.report import Certificate, Check
 
-__all__ = ["CHECKS", "Evidence", "certify", "saturated"]
+__all__ = ["CHECKS", "Bound", "Evidence", "bound", "certify", "saturated"]
 
 SEVERITY: tuple[Literal["INVALID", "DEGRADED", "VALID"], ...] = ("INVALID", "DEGRADED", "VALID")
 
@@ -27,10 +28,11 @@ CHECKS = (
     client.client_lag,
     client.first_tokens,
     client.send_lag,
-    client.offered_load,
+    arrivals.offered_load,
+    arrivals.arrival_fidelity,
     load.resource_waits,
     load.warmup_apart,
-    server.saturation,
+    saturation,
     instrument.kernel_stamps,
     instrument.clock_steps,
     instrument.shared_reads,

@@ -56,7 +56,7 @@ def advice_for(evidence: Evidence) -> str:
 def _since(tables: Tables) -> str:
     """When the server stopped taking connections: the first that was refused."""
     refused = tables.requests.filter(pl.col("outcome") == outcome.CONNECT_REFUSED)["done_ns"].min()
-    if tables.phase is None or not isinstance(refused, int):
+    if tables.start_ns is None or not isinstance(refused, int):
         return ""
-    since_s = (refused - tables.phase.start_ns) / 1e9
+    since_s = (refused - tables.start_ns) / 1e9
     return f"Nothing listened at the address from {max(since_s, 0):.2f} s into the measurement on. "

@@ -1,16 +1,15 @@
-"""Whether the client was fast enough: what it did late, lost, or left undone."""
+"""Whether the client was fast enough: what it did late, or lost."""
 
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.checks.evidence import Evidence, Verdict, answer, uncapped
 from loadstone.figures import brief
-from loadstone.metrics import Tables
-from loadstone.read.outcome import CLIENT_FAULT, NOT_SENT
+from loadstone.metrics.instrument import late_ms
+from loadstone.metrics.load import LATE_MS
+from loadstone.read.outcome import CLIENT_FAULT
 from loadstone.report import Check
-from loadstone.stats import Floats
 
 CPU_HIGH = 0.80
 """A worker is one thread, a queue with one server: at load r an event waits r / (2 (1 - r)) of its own
@@ -27,10 +26,8 @@ BLURRED_MOST_PERCENT = 50.0
 """From here on the median itself is blurred."""
 STANDSTILL_MS = 1_000.0
 """A client process that reads nothing for so long sends nothing either: the load was not the one asked for."""
-SEND_LAG_MS = 5.0
-"""Sends this late at p99 do not change an arrival pattern that a server could notice."""
 SEND_LAG_SHARE = 0.10
-"""Beyond that, a late send matters from this share of the median latency on."""
+"""Beyond what is late at all, a late send matters from this share of the median latency on."""
 SEND_LAG_GRAVE_MS = 50.0
 """A client later than this, and later than a whole answer takes, did not offer the load that was asked."""
 LOST_SHARE = 0.01
@@ -41,8 +38,6 @@ PROCESSES = {
     "the composer": (", which writes the prompts,", ""),
 }
 """What a process of the run is there for, and what its death costs."""
-RATE_KEPT = 0.99
-"""Share of the offered rate that a client has to send."""
 
 
 def processes(evidence: Evidence) -> Check:
@@ -148,19 +143,22 @@ def first_tokens(evidence: Evidence) -> Check:
 def send_lag(evidence: Evidence) -> Check:
     """Requests were sent when they were due: the lag at p99, without the time it took to connect.
 
-    Against the median request_latency: a lag that is small beside it shifts no arrival that matters. DEGRADED
-    above both 5 ms and 10 % of it, INVALID above both 50 ms and all of it.
+    A turn whose turn before ended later than it was due is late from that end on. Against the median request_latency: a
+    lag that is small beside it shifts no arrival that matters. DEGRADED above both 5 ms and 10 % of it, INVALID above
+    both 50 ms and all of it.
     """
-    if evidence.tables.has_cap:
+    tables = uncapped(evidence.tables, timed=False)
+    if tables is None:
         return answer(
             "send_lag", "VALID", None, "ms", "a cap makes requests wait; lag cannot be told from that."
         )
-    late_ms = _late_ms(evidence.tables)
-    if not len(late_ms):
+    lags_ms = late_ms(tables)
+    lags_ms = lags_ms[np.isfinite(lags_ms)]
+    if not len(lags_ms):
         return answer("send_lag", "VALID", None, "ms", "no request was sent.")
-    p99, latency = float(np.quantile(late_ms, 0.99)), evidence.p50("request_latency")
+    p99, latency = float(np.quantile(lags_ms, 0.99)), evidence.p50("request_latency")
     finding = f"requests were sent {brief(p99)} ms late (p99)"
-    if latency is None or p99 <= max(SEND_LAG_MS, SEND_LAG_SHARE * latency):
+    if latency is None or p99 <= max(LATE_MS, SEND_LAG_SHARE * latency):
         return answer("send_lag", "VALID", p99, "ms", f"{finding}.")
     verdict: Verdict = "INVALID" if p99 > max(SEND_LAG_GRAVE_MS, latency) else "DEGRADED"
     finding += f", against a median latency of {brief(latency)} ms."
@@ -169,55 +167,7 @@ def send_lag(evidence: Evidence) -> Check:
     )
 
 
-def offered_load(evidence: Evidence) -> Check:
-    """The client sent what was due, whatever the server did. Only a rate without a cap asks that of it.
-
-    INVALID (client-bound) when more than 1 % of the requests due were never sent, or the rate sent is below
-    99 % of the rate at which the same requests were due; DEGRADED when any was never sent.
-    """
-    tables = evidence.tables
-    if not tables.has_rate or tables.has_cap:
-        why = (
-            "a cap makes requests wait for the server."
-            if tables.has_rate
-            else "a closed loop offers no rate."
-        )
-        return answer("offered_load", "VALID", None, "%", why)
-    unsent, kept = evidence.outcomes(NOT_SENT), _rate_kept(tables)
-    if not unsent and kept >= RATE_KEPT:
-        return answer("offered_load", "VALID", 100 * kept, "%", "every request that was due was sent.")
-    grave = unsent > LOST_SHARE * evidence.planned or kept < RATE_KEPT
-    finding = (
-        f"client-bound: it sent at {100 * kept:.3g} % of the rate asked and left {unsent} of"
-        f" {evidence.planned} due requests unsent."
-    )
-    advice = "Lower --request-rate, or give the client more --workers and cores of its own."
-    return answer("offered_load", "INVALID" if grave else "DEGRADED", 100 * kept, "%", finding, advice)
-
-
 def _on_time(evidence: Evidence) -> bool:
     """Whether the client's lags, where late reads would show, were seen and are small."""
     read, send = client_lag(evidence), send_lag(evidence)
     return read.value is not None and read.verdict == send.verdict == "VALID"
-
-
-def _late_ms(tables: Tables) -> Floats:
-    """Sent - due of every request sent, less the part of it that was spent connecting."""
-    ready = pl.max_horizontal("due_ns", "connect_ns")
-    connecting = (pl.col("connected_ns") - ready).clip(lower_bound=0).fill_null(0)
-    late = pl.col("sent_ns") - pl.col("due_ns") - connecting
-    return (tables.requests.select(late).to_series().drop_nulls() / 1e6).to_numpy()
-
-
-def _rate_kept(tables: Tables) -> float:
-    """The rate at which requests were sent as a share of the rate at which these same were due; at most 1.
-
-    1 as well when the last send came late by no more than a grave lag: over a short time a share says little.
-    """
-    sent = tables.requests.filter(pl.col("sent_ns").is_not_null()).select("due_ns", "sent_ns")
-    if len(sent) < 2:
-        return 1.0
-    spans = sent.select(pl.all().max() - pl.all().min()).row(0)
-    due_ns, sent_ns = spans
-    late = sent_ns - due_ns > SEND_LAG_GRAVE_MS * 1e6
-    return float(due_ns / sent_ns) if late else 1.0

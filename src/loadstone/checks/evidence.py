@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from loadstone.metrics import Tables
+from loadstone.metrics import Tables, capped
 from loadstone.report import Check, MetricResult
 
 Verdict = Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
@@ -23,12 +23,21 @@ class Evidence(NamedTuple):
 
     @property
     def planned(self) -> int:
-        """Requests planned for the measured phase."""
-        return self.tables.phase.planned if self.tables.phase else 0
+        """Requests planned for the measured phases."""
+        return len(self.tables.requests)
 
     def outcomes(self, name: str) -> int:
         """Requests that ended in this outcome."""
         return int((self.tables.requests["outcome"] == name).sum())
+
+
+def uncapped(tables: Tables, *, timed: bool) -> Tables | None:
+    """The phases in which a request that was due had to wait for nobody but the client; None when there is none.
+
+    With `timed` those alone in which requests have due times of their own, else closed loops as well.
+    """
+    names = [load.name for load in tables.loads if not capped(load) and (load.timed or not timed)]
+    return tables.of_phases(*names) if names else None
 
 
 def answer(

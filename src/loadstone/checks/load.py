@@ -35,10 +35,11 @@ def cohort_lock(evidence: Evidence) -> Check:
     successes: what fails at once starts the next at once, whatever the server decodes.
     """
     tables = evidence.tables
-    slots = tables.config.load.concurrency or 1
-    if tables.has_rate or slots < LOCK_SLOTS:
+    closed = [load for load in tables.loads if not load.timed and (load.slots or 1) >= LOCK_SLOTS]
+    if not closed:
         return answer("cohort_lock", "VALID", None, "%", "only a closed loop of several slots can lock.")
-    share = _together(tables, slots)
+    found = [(_together(tables.of_phases(load.name), load.slots or 1), load.slots) for load in closed]
+    share, slots = max(found, key=lambda one: -1.0 if one[0] is None else one[0])
     if share is None:
         return answer(
             "cohort_lock", "VALID", None, "%", "too few requests succeeded for slots to show a pattern."
@@ -75,14 +76,28 @@ def resource_waits(evidence: Evidence) -> Check:
 
 
 def warmup_apart(evidence: Evidence) -> Check:
-    """Every warm-up request had ended before the measured phase began, so that none of its work is in the numbers."""
-    tables = evidence.tables
-    warmups = [phase.end_ns for phase in tables.run.phases if phase.name == "warmup"]
-    if not warmups or tables.phase is None or max(warmups) <= tables.phase.start_ns:
+    """Every warm-up request had ended before what it warmed up was measured, so that none of its work is in the numbers.
+
+    Where the hand-over was to be seamless, that the last ones were still under way is as it was meant: a NOTE.
+    """
+    phases = evidence.tables.run.phases
+    overlaps_ns = {True: 0, False: 0}
+    for number, phase in enumerate(phases):
+        if phase.kind == "measured":
+            ends_ns = (before.end_ns for before in phases[:number] if before.kind == "warmup")
+            overlap_ns = max(ends_ns, default=phase.start_ns) - phase.start_ns
+            overlaps_ns[phase.seamless] = max(overlap_ns, overlaps_ns[phase.seamless])
+    overlap_ms = max(overlaps_ns.values()) / 1e6
+    if not overlap_ms:
         return answer("warmup_apart", "VALID", 0, "ms", "no warm-up request was under way while measuring.")
-    overlap_ms = (max(warmups) - tables.phase.start_ns) / 1e6
-    finding = f"warm-up requests were under way for {brief(overlap_ms)} ms of the measured phase."
-    return answer("warmup_apart", "DEGRADED", overlap_ms, "ms", finding, "See loadstone.log and run again.")
+    finding = f"warm-up requests were under way for {brief(overlap_ms)} ms of the measured phase"
+    if not overlaps_ns[False]:
+        return answer(
+            "warmup_apart", "NOTE", overlap_ms, "ms", f"{finding}, as the seamless hand-over means it."
+        )
+    return answer(
+        "warmup_apart", "DEGRADED", overlap_ms, "ms", f"{finding}.", "See loadstone.log and run again."
+    )
 
 
 def _together(tables: Tables, slots: int) -> float | None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loadstone import registry
 from loadstone.errors import UsageError
-from loadstone.metrics._tables import Tables
+from loadstone.metrics._tables import Tables, capped
 from loadstone.stats import Floats, Weighted
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Samples",
     "Tables",
     "all_metrics",
+    "capped",
     "metric",
     "names",
     "objectives",

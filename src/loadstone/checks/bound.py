@@ -1,0 +1,68 @@
+"""What kept the load from being higher: the client, the server, a limit of ours, or the load that was asked for."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from loadstone.checks.arrivals import offered_load
+from loadstone.checks.client import client_cpu, processes, send_lag
+from loadstone.checks.evidence import Evidence
+from loadstone.checks.load import resource_waits
+from loadstone.checks.saturation import courses, limits
+from loadstone.figures import brief
+from loadstone.metrics import capped
+from loadstone.plan.schedule import Phase
+
+BAD = ("INVALID", "DEGRADED")
+
+
+class Bound(NamedTuple):
+    """What bounded a run, and how that is known, in one sentence."""
+
+    by: Literal["client", "server", "cap", "load"]
+    why: str
+
+
+def bound(evidence: Evidence) -> Bound | None:
+    """What bounded a run; None when nothing was sent.
+
+    `client`: it did not send what was due, by its own checks. `server`: without a limit of ours it did not keep up, or
+    everything was due at once. `cap`: requests waited for a slot of ours; so they do in any closed loop. `load`: all
+    that was offered was served.
+    """
+    if not evidence.tables.attempted.any():
+        return None
+    if held_up := _by_client(evidence):
+        return Bound("client", held_up)
+    behind = [course for course in courses(evidence.tables) if course.saturated]
+    if behind:
+        worst = min(behind, key=lambda course: course.share)
+        done = f"{brief(worst.completed)} of {brief(worst.offered)} requests/s"
+        if capped(worst.load):
+            return Bound("cap", f"at most {limits(worst.load)}: {done} offered went through.")
+        return Bound("server", f"the server completed {done} offered, and its latencies grew.")
+    return _by_shape(evidence.tables.loads)
+
+
+def _by_client(evidence: Evidence) -> str | None:
+    """What the client's own checks say that held the load up."""
+    found = (processes(evidence), offered_load(evidence), resource_waits(evidence))
+    grave = (send_lag(evidence), client_cpu(evidence))
+    wrong = [check for check in found if check.verdict in BAD]
+    wrong += [check for check in grave if check.verdict == "INVALID"]
+    return wrong[0].finding if wrong else None
+
+
+def _by_shape(loads: tuple[Phase, ...]) -> Bound:
+    """What bounds a load in which nobody fell behind."""
+    closed = [load for load in loads if not load.timed]
+    at_once = [load for load in loads if load.pattern == "burst"]
+    if closed and len(closed) == len(loads):
+        slots = " or ".join(dict.fromkeys(str(load.slots or 1) for load in closed))
+        return Bound("cap", f"a closed loop: with {slots} in flight the next request waits for an answer.")
+    if at_once and len(at_once) == len(loads):
+        held = next(filter(capped, at_once), None)
+        if held:
+            return Bound("cap", f"everything was due at once, with at most {limits(held)}.")
+        return Bound("server", "everything was due at once; how long it took was up to the server.")
+    return Bound("load", "all that was offered was served.")

@@ -1,0 +1,152 @@
+"""The tables that metrics look at: which requests are in them, of which phases, and what is known of every one."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.conftest import ns
+
+from loadstone.folder import PhaseLog
+from loadstone.metrics import Tables, all_metrics
+from loadstone.metrics import _tables as tables_module
+from loadstone.stats import summarise
+
+
+def phase(name, start, stop, end, kind="measured", **more):
+    return PhaseLog(
+        name=name, kind=kind, first_row=0, planned=1, start_ns=ns(start), stop_ns=ns(stop), end_ns=ns(end),
+        **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def several(tables):
+    """A run of several phases."""
+    return lambda *rows, phases, **run: tables(*rows, phases=list(phases), **run)
+
+
+LOW, HIGH = phase("low", 0, 400, 500), phase("high", 800, 1000, 1300)
+WARM = phase("warm", -300, -100, -50, "warmup")
+
+
+def test_measured_phases_are_looked_at_whatever_they_are_called(several, answer):
+    rows = [answer(9, phase=name) for name in ("warm", "low", "cool", "high")]
+    run = several(*rows, phases=[WARM, LOW, phase("cool", 500, 700, 750, "cooldown"), HIGH])
+    assert run.requests["phase"].to_list() == ["low", "high"]
+    assert [log.name for log in run.phases] == ["low", "high"]
+    assert run.start_ns == ns(0)
+
+
+def test_phases_by_name(frame, run_log, answer):
+    rows = [answer(9, phase=name) for name in ("warm", "low", "high")]
+    run = Tables.read(frame(*rows).lazy(), run_log(phases=[WARM, LOW, HIGH]), ["warm", "high"])
+    assert run.requests["phase"].to_list() == ["warm", "high"]
+    assert run.of_phases("high").requests["request"].to_list() == [rows[2]["request"]]
+    assert [log.name for log in run.of_phases("high").phases] == ["high"]
+
+
+def test_a_run_that_never_came_to_its_measurement(several, answer):
+    run = several(answer(9, phase="warm"), phases=[WARM], rate=5)
+    assert (len(run.requests), run.phases, run.start_ns, run.window_s) == (0, (), None, 0.0)
+    assert run.has_rate  # what its measured phase was to be
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 1 << 17])
+def test_chosen_requests_bring_their_own_tokens(several, answer, monkeypatch, tokens):
+    monkeypatch.setattr(tables_module, "_READ_TOKENS", tokens)
+    monkeypatch.setattr(tables_module, "_PART_TOKENS", tokens)
+    kinds = [("warm", 0), ("low", 0), ("low", 1), ("warm", 1), ("low", 1), ("high", 0), ("high", 1)]
+    rows = [answer(i, i + 1, phase=name, target=target) for i, (name, target) in enumerate(kinds)]
+    run = several(*rows, phases=[WARM, LOW, HIGH])
+    second = run.only((run.requests["target"] == 1).to_numpy())
+    for found, expected in ((run, [1, 2, 4, 5, 6]), (second, [2, 4, 6]), (second.of_phases("high"), [6])):
+        assert found.requests["request"].to_list() == [rows[i]["request"] for i in expected]
+        parts = list(found.parts("request", "arrival_ns"))
+        assert pl.concat([part for _, part in parts])["arrival_ns"].to_list() == [
+            [ns(i), ns(i + 1)] for i in expected
+        ]
+        sizes = [len(part) for _, part in parts]
+        assert [position for position, _ in parts] == (np.cumsum(sizes) - sizes).tolist()
+
+
+def test_a_metric_of_some_requests_is_that_of_a_run_of_only_these(tables, answer):
+    rows = [answer(10 + i, 20 + 3 * i, 25 + 3 * i, target=i % 2) for i in range(9)]
+    run = tables(*rows)
+    alone = tables(*rows[1::2])
+    second = run.only((run.requests["target"] == 1).to_numpy())
+    for name in ("inter_token_latency", "time_to_first_token", "client_lag"):
+        found = [summarise(all_metrics()[name].result(part).values) for part in (second, alone)]
+        assert found[0] == found[1]
+
+
+def test_time_between_two_phases_is_in_no_rate_and_no_level(several, answer, mean, result):
+    rows = [answer(at + 100, sent=at, done=at + 100, phase="low") for at in (0, 100, 200)]
+    rows += [answer(at + 200, sent=at, done=at + 200, phase="high") for at in (1000, 1050)]
+    run = several(*rows, phases=[LOW, phase("high", 1000, 1100, 1300)])
+    assert run.window_s == pytest.approx(0.3 + 0.25)
+    assert mean("request_throughput", run) == pytest.approx(5 / 0.55)
+    assert mean("sent_rate", run) == pytest.approx((2 + 1) / (0.2 + 0.05))
+    levels = summarise(result("concurrency", run).values)
+    assert (levels.min, levels.max, levels.mean) == (1.0, 2.0, pytest.approx((0.3 + 0.4) / 0.55))
+
+
+def test_phases_that_overlap_are_one_stretch(several, answer, mean):
+    rows = [answer(500, sent=0, phase="low"), answer(600, sent=400, phase="high")]
+    run = several(*rows, phases=[LOW, phase("high", 400, 500, 700, seamless=True)])
+    assert run.stretches == (run,)
+    assert mean("benchmark_duration", run) == pytest.approx(0.6)
+    assert mean("concurrency", run) == pytest.approx((500 + 200) / 600)
+
+
+def test_what_was_never_sent_waited_until_its_own_phase_stopped(several, answer, unsent):
+    rows = [unsent(due=100, phase="low"), answer(850, due=800, phase="high"), unsent(due=900, phase="high")]
+    run = several(*rows, phases=[LOW, HIGH])
+    assert run.cut_off_ms("due_ns").tolist() == pytest.approx([300, np.nan, 100], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("load", "has_rate", "has_cap"),
+    [
+        ({}, False, False),
+        ({"concurrency": 4}, False, False),
+        ({"concurrency": 4, "prefill_concurrency": 2}, False, False),
+        ({"request_rate": 5.0}, True, False),
+        ({"request_rate": 5.0, "concurrency": 4}, True, True),
+        ({"request_rate": 5.0, "prefill_concurrency": 4}, True, True),
+        ({"request_rate": "inf"}, True, False),
+        ({"request_rate_series": ((0.0, 1.0), (60.0, 20.0)), "duration_s": 60.0}, True, False),
+        ({"user_centric_rate": 5.0, "users": 10}, True, False),
+        ({"fixed_schedule": True}, True, False),
+    ],
+)
+def test_which_loads_have_due_times_and_which_a_cap(load, has_rate, has_cap, tables):
+    run = tables(load=load)
+    assert (run.has_rate, run.has_cap) == (has_rate, has_cap)
+
+
+def test_due_times_are_known_where_every_phase_has_them(several):
+    load = {"phases": ({"name": "low", "concurrency": 2}, {"name": "high", "request_rate": 5.0})}
+    run = several(phases=[LOW, HIGH], load=load)
+    assert [found.name for found in run.loads] == ["low", "high"]
+    assert (run.has_rate, run.of_phases("high").has_rate, run.of_phases("low").has_rate) == (
+        False,
+        True,
+        False,
+    )
+
+
+def test_a_turn_is_ready_when_it_is_due_and_the_turn_before_has_ended(tables, answer, unsent):
+    def turn(number, conversation, **times):
+        return {"conversation": conversation, "turn": number, **times}
+
+    rows = [
+        answer(100, due=0, **turn(0, 1)),
+        answer(900, due=500, sent=501, **turn(0, 2)),
+        answer(400, due=50, sent=101, **turn(1, 1)),  # due while the turn before was under way
+        unsent(due=800, **turn(1, 2)),  # the turn before ended later
+        answer(700, due=600, sent=601, **turn(2, 1)),  # due later than that
+        unsent(due=950, **turn(2, 2)),  # the turn before was never sent
+    ]
+    ready = tables(*rows).ready_ns.to_list()
+    assert ready == [ns(0), ns(500), ns(100), ns(900), ns(600), None]
