@@ -101,3 +101,7 @@ def test_the_shell_completes(loadstone, words, completions):
 
 def test_colour_and_terminal_are_not_needed(loadstone):
     assert "\x1b" not in loadstone("profile", "--help", TERM="dumb").stdout
+
+
+def test_a_switch_shows_its_other_names(loadstone):
+    assert "--server-profiler, --profile, --no-server-profiler" in loadstone("profile", "--help-all").stdout

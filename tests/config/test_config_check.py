@@ -24,26 +24,6 @@ def refusal(**sections):
 
 
 @pytest.mark.parametrize(
-    ("load", "path"),
-    [
-        (LoadConfig(arrival_pattern="poisson"), "load.arrival_pattern"),
-        (LoadConfig(arrival_smoothness=0.5), "load.arrival_smoothness"),
-        (
-            LoadConfig(request_rate=1, arrival_pattern="constant", arrival_smoothness=2),
-            "load.arrival_smoothness",
-        ),
-        (
-            LoadConfig(request_rate=1, arrival_pattern="poisson", arrival_smoothness=2),
-            "load.arrival_smoothness",
-        ),
-        (LoadConfig(request_count=5, grace_s=3), "load.grace_s"),
-    ],
-)
-def test_load_settings_without_effect(load, path):
-    assert refusal(load=load).startswith(f"{path} = ")
-
-
-@pytest.mark.parametrize(
     ("endpoint", "path"),
     [
         (EndpointConfig(usage_per_chunk=True), "endpoint.usage_per_chunk"),
@@ -74,10 +54,25 @@ def test_endpoint_settings_without_effect(endpoint, path):
         ("chat", InputConfig(token_ids=True), "input.token_ids"),
         ("completions", InputConfig(token_ids=True, tokenizer="none"), "input.token_ids"),
         ("completions", InputConfig(isl_includes_template=True), "input.isl_includes_template"),
+        ("chat", InputConfig(file="x", turns_mean=2), "input.turns_mean"),
+        ("chat", InputConfig(file="x", turns_stddev=2), "input.turns_stddev"),
+        ("chat", InputConfig(file="x", entries=2), "input.entries"),
+        ("chat", InputConfig(file="x", think_mean_ms=2), "input.think_mean_ms"),
+        ("chat", InputConfig(think_mean_ms=2), "input.think_mean_ms"),
+        ("chat", InputConfig(think_stddev_ms=2), "input.think_stddev_ms"),
+        ("chat", InputConfig(think_ratio=2), "input.think_ratio"),
+        ("chat", InputConfig(turns_mean=3, think_ratio=2), "input.think_ratio"),
     ],
 )
 def test_input_settings_without_effect(kind, given, path):
     assert refusal(endpoint=EndpointConfig(type=kind), input=given).startswith(f"{path} = ")
+
+
+@pytest.mark.parametrize("think", [{"think_mean_ms": 5}, {"think_stddev_ms": 5}])
+def test_users_have_no_time_to_think_beside_their_rate(think):
+    load = LoadConfig(user_centric_rate=5, users=3)
+    told = refusal(load=load, input=InputConfig(turns_mean=3, **think))
+    assert told.endswith("has no effect with --user-centric-rate, which says when the next turn is.")
 
 
 def test_force_needs_a_folder():
@@ -114,6 +109,10 @@ def test_the_sentence_says_what_to_do():
         Config(endpoint=EndpointConfig(type="completions"), input=InputConfig(token_ids=True)),
         Config(endpoint=EndpointConfig(url="sim:"), output=OutputConfig(folder="run", force=True)),
         Config(endpoint=EndpointConfig(timeout_s=60)),
+        Config(input=InputConfig(turns_mean=3, think_mean_ms=50, think_stddev_ms=5, think_ratio=0)),
+        Config(input=InputConfig(turns_stddev=3, entries=5)),
+        Config(input=InputConfig(file="x", think_ratio=0.5, isl_mean=100, isl_stddev=5, osl_mean=20)),
+        Config(endpoint=EndpointConfig(type="completions"), input=InputConfig(turns_mean=3)),
     ],
 )
 def test_settings_that_fit_together_pass_unchanged(config):
