@@ -247,7 +247,7 @@ def turn(number, conversation=1):
 
 
 def test_a_turn_that_was_never_due_is_not_held_against_the_client(check, open_loop, unsent):
-    rows = open_loop(lambda i: 50)
+    rows = [row | turn(0, i) for i, row in enumerate(open_loop(lambda i: 50))]
     never = [unsent() | {"due_ns": None} | turn(1, i) for i in range(20)]
     found = check("offered_load", *rows, *never, rate=10)
     assert (found.verdict, found.finding) == ("VALID", "every request that was due was sent.")

@@ -147,6 +147,7 @@ def test_a_turn_is_ready_when_it_is_due_and_the_turn_before_has_ended(tables, an
         unsent(due=800, **turn(1, 2)),  # the turn before ended later
         answer(700, due=600, sent=601, **turn(2, 1)),  # due later than that
         unsent(due=950, **turn(2, 2)),  # the turn before was never sent
+        unsent(**turn(3, 1)) | {"due_ns": None},  # its think time was not over
     ]
     ready = tables(*rows).ready_ns.to_list()
-    assert ready == [ns(0), ns(500), ns(100), ns(900), ns(600), None]
+    assert ready == [ns(0), ns(500), ns(100), ns(900), ns(600), None, None]

@@ -295,7 +295,8 @@ class Tables:
             return due.alias("ready_ns")
         before = pl.col("left_ns").shift(1).over("phase", "conversation", order_by="turn")
         ended = turns.select(before.alias("left_ns"), first=pl.col("turn") == 0)
-        later = pl.when(pl.col("left_ns").is_not_null()).then(pl.max_horizontal(due, "left_ns"))
+        known = pl.col("left_ns").is_not_null() & due.is_not_null()
+        later = pl.when(known).then(pl.max_horizontal(due, "left_ns"))
         return ended.select(pl.when("first").then(due).otherwise(later).alias("ready_ns")).to_series()
 
     @cached_property
