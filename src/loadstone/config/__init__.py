@@ -1,7 +1,9 @@
 """The configuration of a run: `load` makes it from file and flags, `Config` is what everything else reads.
 
-`tree` states all keys and `options` describes them; `files`, `convert` and `layers` read them, `check` holds them
-together, `pem` tries the TLS files, `secrets` and `spellings` let them out, `docs` writes them down. Imports neither numpy nor polars, and nothing that does.
+`tree` states all keys and `options` describes them; `files`, `values`, `convert` and `layers` read them. `check` holds
+them together by the `rules` of its parts: `check_way`, `check_request`, `check_phases`, `pem`; `phases` makes a load of
+each phase, `fitting` and `check_load` see to its shape. `secrets` and `spellings` let settings out, `docs` writes them
+down. Imports neither numpy nor polars, and nothing that does.
 """
 
 from loadstone.config.check import check, check_goodput
