@@ -329,6 +329,12 @@ def test_a_turn_that_follows_another_is_due_when_that_one_has_ended(run, sent):
     assert table["fault"].to_list()[2:] == [unseen.NO_SLOT, unseen.NOT_OVER]
 
 
+@pytest.mark.parametrize(("due_ns", "known"), [(400, 900), (401, None)])
+def test_what_was_due_after_the_load_had_stopped_was_never_due(run, due_ns, known):
+    run.plan([("measured", 1)], due_ns=due_ns)
+    assert built(run)["due_ns"].to_list() == [known]
+
+
 @pytest.mark.parametrize("entries", [1, 1 << 20])
 def test_turns_after_one_that_failed_are_not_sent_and_were_never_due(run, wire, monkeypatch, entries):
     monkeypatch.setattr(tables, "RANGE_ENTRIES", entries)

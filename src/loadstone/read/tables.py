@@ -277,8 +277,14 @@ def _planned(phase: PhaseLog, planned: list[Row], first: int, stop: int) -> pl.D
 
 
 def _due_ns(phase: PhaseLog, row: Row) -> int | None:
-    """When a row was due by the plan; None where that was to come of what happened, a slot or the turn before."""
-    return None if row.follows or row.due_ns == WHEN_A_SLOT_FREES else phase.start_ns + row.due_ns
+    """When a row was due by the plan; None where that was to come of what happened, a slot or the turn before.
+
+    None as well where the phase had stopped by then: a later turn of a conversation that had begun.
+    """
+    if row.follows or row.due_ns == WHEN_A_SLOT_FREES:
+        return None
+    due_ns = phase.start_ns + row.due_ns
+    return due_ns if due_ns <= phase.stop_ns else None
 
 
 def _known(tokens: int) -> int | None:
