@@ -405,7 +405,7 @@ def test_a_short_plan_is_complete_before_the_start(job, tmp_path):
     ("load", "rows"),
     [
         ({"concurrency": 20}, [40]),
-        ({"concurrency": 20, "turns_mean": 7.0}, [42]),
+        ({"concurrency": 20, "turns_mean": 7.0}, [280]),
         ({"request_rate": 15.0, "arrival_pattern": "constant"}, [40]),
         ({"request_rate": 15.0, "arrival_pattern": "constant", "concurrency": 30}, [60]),
         ({"request_rate": 30.0, "arrival_pattern": "constant", "request_rate_ramp_s": 2.0}, [40]),

@@ -180,8 +180,10 @@ class Composition:
         self._writer = Writer(Path(job.folder), self._first)
         self._drafts = [drafts(job, number, rows) for number, rows in enumerate(self._writer.rows)]
         self._whole = [False] * len(job.phases)
+        self._opened = [0] * len(job.phases)
+        """Conversations composed here."""
         self._reached_ns = [-1] * len(job.phases)
-        """When the last conversation composed here begins, from the start of its phase."""
+        """When the last of them begins, from the start of its phase."""
 
     def close(self) -> None:
         """Closes the files."""
@@ -195,19 +197,23 @@ class Composition:
     def _batch(self, number: int) -> Iterator[Draft]:
         for taken, draft in enumerate(self._drafts[number], 1):
             if draft.opens:
+                self._opened[number] += 1
                 self._reached_ns[number] = draft.due_ns
             yield draft
             if draft.final and taken >= BATCH_REQUESTS:
                 return
 
     def is_begun(self, number: int) -> bool:
-        """Whether a phase has the rows without which the load would wait for the composer at its very start."""
+        """Whether a phase has what the load would wait for at its very start.
+
+        That is two conversations for every slot, and where there are due times what is due within `NEEDED_S`.
+        """
         phase = self._phases[number]
-        slots_filled = self._writer.rows[number] >= 2 * (phase.slots or 0)
         # A burst through slots is taken as fast as answers come, like a closed loop.
-        dated = phase.timed and not (phase.pattern == "burst" and phase.slots)
-        is_reached = not dated or self._reached_ns[number] >= NEEDED_S * SECOND_NS
-        return self._whole[number] or (slots_filled and is_reached and self._writer.rows[number] > 0)
+        by_slots = not phase.timed or (phase.pattern == "burst" and phase.slots)
+        is_reached = by_slots or self._reached_ns[number] >= NEEDED_S * SECOND_NS
+        is_filled = self._opened[number] >= max(1, 2 * (phase.slots or 0))
+        return self._whole[number] or bool(is_reached and is_filled)
 
     def unfinished(self, wanted: int = 0) -> int | None:
         """The first phase that has more rows to come, from the one on in which row `wanted` lies; None: no one has."""
