@@ -32,7 +32,7 @@ def test_where_loads_are_equal_the_settings_that_differ_are_named():
             "load": {"request_count": 5},
             "output": {"folder": str(osl)},
         }
-        for osl in (None, 128)
+        for osl in (None, 128.0)
     ]
     assert names(["concurrency 8"] * 2, configs, ["a", "b"]) == ["no osl_mean", "osl_mean 128"]
 

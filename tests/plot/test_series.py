@@ -62,7 +62,7 @@ def test_a_constant_rate_is_flat_however_its_sends_tremble(per_s, seed):
     line = per_second(times, edges(int(times[0]), int(times[-1]), len(times), 1.0), 0)
     *whole, last, same = line["rate"].to_list()
     assert whole == [per_s] * (len(line) - 2)
-    assert last == same == pytest.approx(per_s, rel=0.1)
+    assert last == same == pytest.approx(per_s, rel=0.2)
 
 
 def test_a_rate_that_changes_is_seen_where_it_changes():

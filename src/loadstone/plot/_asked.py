@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, zip_longest
 
 import polars as pl
 
@@ -20,11 +20,14 @@ Point = tuple[float | None, float | None]
 
 
 def rate(run: Run) -> pl.DataFrame | None:
-    """`seconds` and `rate`: the rate over time that the measured phases were to have; None where none was asked for."""
+    """`seconds` and `rate`: the rate that the measured phases were to have, until their last request was due.
+
+    None where none was asked for.
+    """
     points: list[Point] = []
     for log, phase in run.measured:
         if phase is not None and phase.curve:
-            points += [*_placed(_curve(phase, _stop_s(log)), log, run), (None, None)]
+            points += [*_placed(_curve(phase, _last_due_s(log, run)), log, run), (None, None)]
     return _frame(points, "rate")
 
 
@@ -38,6 +41,23 @@ def slots(run: Run) -> pl.DataFrame | None:
             ]
             points += [*_placed(_stairs(steps, _stop_s(log)), log, run), (None, None)]
     return _frame(points, "level")
+
+
+def unlike(curves: Iterable[pl.DataFrame]) -> list[pl.DataFrame]:
+    """One of each: of curves that are the same, to a tenth of a second and but for their ends, the longest.
+
+    Dashes on dashes would look solid.
+    """
+    longest: dict[tuple[tuple[float | None, float | None], ...], pl.DataFrame] = {}
+    for curve in sorted(curves, key=lambda curve: float(curve["seconds"].drop_nulls().to_numpy().max())):
+        seconds = (curve["seconds"] + 0.0).round(1).to_list()[:-1]
+        longest[tuple(zip_longest(seconds, curve.to_series(1).to_list()))] = curve
+    return list(longest.values())
+
+
+def together(curves: list[pl.DataFrame]) -> pl.DataFrame:
+    """Curves below each other, told apart by `curve`."""
+    return pl.concat(one.with_columns(curve=pl.lit(number)) for number, one in enumerate(curves))
 
 
 def _curve(phase: Phase, stop_s: float) -> Iterator[tuple[float, float]]:
@@ -73,6 +93,12 @@ def _stairs(steps: list[tuple[float, float]], stop_s: float) -> Iterator[tuple[f
         if at_s <= stop_s:
             yield at_s, many
             yield min(next_s, stop_s), many
+
+
+def _last_due_s(log: PhaseLog, run: Run) -> float:
+    """When the last request of a phase was due: what was asked for ends there, though its answers still come."""
+    last_ns = run.requests.filter(pl.col("phase").cast(pl.String) == log.name)["due_ns"].max()
+    return min((last_ns - log.start_ns) / 1e9, _stop_s(log)) if isinstance(last_ns, int) else 0.0
 
 
 def _stop_s(log: PhaseLog) -> float:

@@ -74,7 +74,7 @@ def _config(theme: Theme) -> dict[str, Any]:
             "titleColor": ink, "gridColor": grid, "domainColor": faint, "tickColor": faint, "titlePadding": 8,
             "labelFlush": False,
         },
-        "axisX": {"grid": False},
+        "axisX": {"grid": False, "tickCount": 12},
         "axisY": {"domain": False, "ticks": False},
         "legend": {
             "orient": "top", "direction": "horizontal", "labelFontSize": 12, "labelColor": ink, "labelLimit": 360,

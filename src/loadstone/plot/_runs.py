@@ -156,4 +156,6 @@ def _leaves(tree: Mapping[str, Any], untold: Sequence[str], path: str = "") -> I
 def _setting(key: str, value: Any) -> str:
     """A setting in a label: `osl_mean 128`; `no api_key` where it is not set."""
     name = key.rpartition(".")[2]
-    return f"no {name}" if value in (None, (), [], "") else f"{name} {value}"
+    if value in (None, (), [], ""):
+        return f"no {name}"
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"

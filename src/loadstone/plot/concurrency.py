@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from loadstone.figures import brief
-from loadstone.plot._asked import slots
+from loadstone.plot._asked import slots, together, unlike
 from loadstone.plot._drawing import Drawing
 from loadstone.plot._look import by_run
 from loadstone.plot._runs import Run
@@ -27,10 +27,10 @@ def chart(runs: Sequence[Run]) -> Drawing:
         for run, span in zip(runs, spans, strict=True)
     ]
     notes = [f"Means over {brief(over_s)} s."] if over_s else ["Every step is shown."]
-    limits = [curve.with_columns(run=pl.lit(run.label)) for run in runs if (curve := slots(run)) is not None]
+    limits = unlike(curve for run in runs if (curve := slots(run)) is not None)
     layers = [_in_flight(pl.concat(lines), [run.label for run in runs])]
     if limits:
-        layers.append(_slots(pl.concat(limits)))
+        layers.append(_slots(together(limits)))
         notes.append("Dashed: slots.")
     return Drawing("Concurrency", tuple(notes), alt.layer(*layers))
 
@@ -57,6 +57,6 @@ def _slots(curves: pl.DataFrame) -> alt.Chart:
     chart: alt.Chart = (
         alt.Chart(curves)
         .mark_line(strokeWidth=1.2, strokeDash=[6, 4], color="#888888")
-        .encode(x="seconds:Q", y="level:Q", detail="run:N")
+        .encode(x="seconds:Q", y="level:Q", detail="curve:N")
     )
     return chart

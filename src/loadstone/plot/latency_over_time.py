@@ -22,10 +22,10 @@ MOST_RUNS = None
 
 CLOCKS = {"from sent": "request_latency", "from due": "request_latency_from_due"}
 """The metrics, by what a panel says of them."""
-PANEL_HEIGHT = 236
-MARGIN = 84
+PANEL_HEIGHT = 253
+MARGIN = 94
 """Of the width, for the axis and what is around."""
-BETWEEN = 24
+BETWEEN = 18
 LONG_MS = 10_000.0
 
 
@@ -84,7 +84,7 @@ def _drawn(
     x = alt.X("seconds:Q", title="due, seconds since the first dispatch", scale=alt.Scale(nice=False))
     y = alt.Y(
         "latency:Q",
-        title=f"request latency, {name}" if first else None,
+        title=f"latency {panel.since}, {name}",
         scale=alt.Scale(zero=True),
         axis=alt.Axis(labels=first),
     )
@@ -94,7 +94,7 @@ def _drawn(
     return alt.layer(
         points.mark_circle(size=14, opacity=0.35).encode(x=x, y=y, color=by_run(labels)["color"]),
         lines.mark_line().encode(x=x, y=y, **by_run(labels)),
-    ).properties(width=width, height=PANEL_HEIGHT, title=alt.TitleParams(panel.since, fontSize=13, offset=4))
+    ).properties(width=width, height=PANEL_HEIGHT)
 
 
 def _notes(

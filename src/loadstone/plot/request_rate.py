@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from loadstone.figures import brief
-from loadstone.plot._asked import rate
+from loadstone.plot._asked import rate, together, unlike
 from loadstone.plot._drawing import Drawing
 from loadstone.plot._look import by_run
 from loadstone.plot._runs import Run
@@ -28,11 +28,11 @@ def chart(runs: Sequence[Run]) -> Drawing:
         ).with_columns(run=pl.lit(run.label))
         for run, times in zip(runs, sent, strict=True)
     ]
-    asked = [curve.with_columns(run=pl.lit(run.label)) for run in runs if (curve := rate(run)) is not None]
+    asked = unlike(curve for run in runs if (curve := rate(run)) is not None)
     layers = [_sent(pl.concat(lines), [run.label for run in runs])]
     notes = [f"Counted in bins of {brief(width_s)} s."]
     if asked:
-        layers.append(_asked(pl.concat(asked)))
+        layers.append(_asked(together(asked)))
         notes.append("Dashed: the rate asked for.")
     return Drawing("Request rate", tuple(notes), alt.layer(*layers))
 
@@ -55,6 +55,6 @@ def _asked(curves: pl.DataFrame) -> alt.Chart:
     chart: alt.Chart = (
         alt.Chart(curves)
         .mark_line(strokeWidth=1.2, strokeDash=[6, 4], color="#888888")
-        .encode(x="seconds:Q", y="rate:Q", detail="run:N")
+        .encode(x="seconds:Q", y="rate:Q", detail="curve:N")
     )
     return chart
