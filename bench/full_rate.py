@@ -14,7 +14,7 @@ REPEATS = 1
 BEYOND = 30_000
 """Requests/s that no worker reaches: three times what it can do on the machine this was written on."""
 LOAD = ("--arrival-pattern", "constant", "--workers", "1", "--isl", "128", "--osl", "1")
-NUMBER = re.compile(r"([\d,]+(?:\.\d+)?)")
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def measure(ground: Ground) -> list[Item]:

@@ -31,6 +31,6 @@ def test_slots_are_counted_over_time_once_settled() -> None:
 
 
 def test_the_ceiling_is_the_number_that_comes_nearest() -> None:
-    headline = "The client could not keep up: 1 worker sent 9,870 of 30,000 requests/s."
+    headline = "INVALID, and late: the client could not keep up; 1 worker sent 9,870 of 30,000 requests/s."
     assert nearest_number(headline, 9_871.2) == 9_870
     assert nearest_number("nothing was said", 5.0) == 0
