@@ -263,7 +263,9 @@ def test_what_later_turns_hold_is_told_and_which_never_came(told, answer, unsent
         unsent(conversation=1, turn=1) | {"due_ns": None},
     ]
     held, missed = told(*rows)
-    assert held.startswith("1 later turn of conversations: a turn holds the questions before it, but not")
+    assert held.startswith(
+        "1 request is a later turn of a conversation: the prompt holds the questions before it, but"
+    )
     assert missed == (
         "1 later turn never became due, because the turn before failed or was still under way at the end: planned, but not"
         " offered."

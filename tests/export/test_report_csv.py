@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from loadstone.export import report_csv
-from loadstone.report import MetricResult, Report
+from loadstone.report import Group, MetricResult, Report
 
 
 def written(report: Report, folder: Path, **metrics: MetricResult) -> Path:
@@ -28,6 +28,26 @@ def test_one_row_for_every_number(valid: Report, tmp_path: Path) -> None:
         "rate,samples,count,3,\n"
         "rate,requests/s,mean,1e+300,\n"
     )
+
+
+def test_parts_of_which_there_are_several_have_rows_of_their_own(valid: Report, tmp_path: Path) -> None:
+    def counted(count: int) -> dict[str, MetricResult]:
+        return {"ttft": MetricResult(unit="ms", better="lower", count=count, mean=1.5)}
+
+    phases = tuple(
+        msgspec.structs.replace(valid.phases[0], name=name, metrics=counted(n))
+        for n, name in enumerate(("warmup", "=cmd"))
+    )
+    targets = tuple(Group(name=f"http://{n}", planned=n, counts={}, metrics=counted(n)) for n in (7, 8))
+    several = msgspec.structs.replace(valid, phases=phases, targets=targets)
+    lines = written(several, tmp_path, **counted(9)).read_text().splitlines()[1:]
+    assert lines[::2] == [
+        "ttft,samples,count,9,",
+        "ttft,samples,count,0,phase warmup",
+        "ttft,samples,count,1,phase =cmd",
+        "ttft,samples,count,7,target http://7",
+        "ttft,samples,count,8,target http://8",
+    ]
 
 
 def test_a_metric_without_numbers_has_an_empty_value(valid: Report, tmp_path: Path) -> None:

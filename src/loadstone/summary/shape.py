@@ -46,10 +46,12 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
     later = tables.requests["turn"].fill_null(0).to_numpy() > 0
     if not later.any():
         return
-    yield (
-        f"{counted(int((later & tables.attempted).sum()), 'later turn')} of conversations: a turn holds the questions"
-        " before it, but not the server's answers to them."
-    )
+    held = int((later & tables.attempted).sum())
+    if held:
+        yield (
+            f"{counted(held, 'request')} {'is a later turn' if held == 1 else 'are later turns'} of a conversation: the prompt"
+            " holds the questions before it, but not the server's answers to them."
+        )
     if missed := int((later & tables.never_due).sum()):
         yield (
             f"{counted(missed, 'later turn')} never became due, because the turn before failed or was still under way at the"
