@@ -307,7 +307,7 @@ class Overheard(Worker):
 
     def say(self, word):
         self.words.append(word)
-        if isinstance(word, PhaseSent) or self._stages or self._orders:
+        if isinstance(word, PhaseSent) or self._agenda.stages or self._agenda._orders:
             return
         if not self._to_give:
             self.tell(Quit())

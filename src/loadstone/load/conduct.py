@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from loadstone.board import Board, Field, Live
 from loadstone.folder import DeathLog, PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
-from loadstone.load.course import Busy, Course, chain, cut_ns
+from loadstone.load.course import Busy, Course, chain
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import PhaseDone, PhaseSent
@@ -148,7 +148,7 @@ class Conduct:
             drawn = self._fleet.drawn(first + course.at, course.phase.requests)
             tick(course.phase, course.elapsed_s(), course.waiting(drawn, live.fields[Field.QUEUED]))
 
-        self._cut_ns = cut_ns(orders[-1])
+        self._cut_ns = orders[-1].cut_ns(orders[-1].start_ns)
         done = self._fleet.run(orders, look, sent)
         self._busy.note(course.phase)
         self._heed_workers()  # the last one may have left between two looks

@@ -58,13 +58,6 @@ def _following_ns(phase: Phase, begin: int | None, seed: int) -> int | None:
     return begin + (spent_ns if phase.duration_ns is None else min(spent_ns, phase.duration_ns))
 
 
-def cut_ns(order: PhaseOrder) -> int | None:
-    """When what is still under way of a phase is cancelled; None: never, or not known beforehand."""
-    if order.start_ns is None or order.duration_ns is None or order.grace_ns is None:
-        return None
-    return order.start_ns + order.duration_ns + order.grace_ns
-
-
 class Course:
     """Which of the phases is on, as far as main has heard."""
 

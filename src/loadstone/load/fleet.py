@@ -200,10 +200,7 @@ class Fleet:
 
     def _cut_ns(self, order: PhaseOrder) -> int | None:
         """When the last worker cancels what is under way of a phase; None: never, or not known yet."""
-        start_ns = order.start_ns or self._started.get(order.number)
-        if start_ns is None or order.duration_ns is None or order.grace_ns is None:
-            return None
-        return start_ns + order.duration_ns + order.grace_ns
+        return order.cut_ns(order.start_ns or self._started.get(order.number))
 
     def _end_silent(self, done: dict[int, PhaseDone]) -> None:
         """Kills the workers that are stopped, and those that hang."""

@@ -86,7 +86,13 @@ class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
     drain_queue: bool = False
     """What was due before the end of the duration is sent however late."""
     cancel_after_ns: int = 0
-    """For rows that are to be cancelled: how long after the request was written."""
+    """For rows that are to be cancelled: how long after they were sent."""
+
+    def cut_ns(self, start_ns: int | None) -> int | None:
+        """When what is still under way is cancelled, should the phase begin then; None: never, or not known."""
+        if start_ns is None or self.duration_ns is None or self.grace_ns is None:
+            return None
+        return start_ns + self.duration_ns + self.grace_ns
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):

@@ -193,29 +193,34 @@ class Slots:
 
     # ---- the end --------------------------------------------------------------------------------------
 
-    def stop(self, stop_ns: int, now: int) -> None:
-        """Nothing that is due from `stop_ns` on is launched any more."""
+    def stop(self, stop_ns: int, now: int) -> list[Row]:
+        """Nothing that is due from `stop_ns` on is launched any more; the rows that had been taken and are let go."""
         self.stop_ns = stop_ns if self.stop_ns is None else min(stop_ns, self.stop_ns)
-        self._closes_ns = min(self._closes_ns, self.stop_ns) if self._limited else self._closes_ns
-        self._keep([entry for entry in self._waiting if entry[0] < stop_ns], now)
+        if self._limited:
+            self._closes_ns = min(self._closes_ns, self.stop_ns)
+        return self._keep([entry for entry in self._waiting if entry[0] < stop_ns], now)
 
-    def clear(self, now: int) -> None:
-        """Nothing is launched any more at all."""
+    def clear(self, now: int) -> list[Row]:
+        """Nothing is launched any more at all; the rows that had been taken and are let go."""
         self._drained = True
-        self._keep([], now)
+        return self._keep([], now)
 
-    def _keep(self, kept: list[tuple[int, int, Row]], now: int) -> None:
+    def _keep(self, kept: list[tuple[int, int, Row]], now: int) -> list[Row]:
         """Lets go of the other rows that wait, and of their places."""
-        gone = len(self._waiting) - len(kept)
-        self._drained = (
-            self._drained or gone > 0
-        )  # rows are in the order of their due times: later ones are later
+        left = {request for _, request, _ in kept}
+        gone = [row for _, request, row in self._waiting if request not in left]
+        if any(row.opens for row in gone):
+            self._drained = (
+                True  # conversations are in the order of their due times: all further ones are later
+            )
+        gone += [row for row, _ in self._followed]
         if self.capped:
-            for _ in range(gone + len(self._followed)):
+            for _ in gone:
                 self._places.give(now)
         self._followed.clear()
         self._waiting = kept
         heapq.heapify(self._waiting)
+        return gone
 
     def spent(self) -> bool:
         """No conversation will begin any more; those that have may go on."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 from loadstone.load.job import PhaseOrder
 from loadstone.load.slots import Slots
+from loadstone.plan.store import Row
 
 
 class Stage:
-    """One phase in one worker. Moments are CLOCK_MONOTONIC ns; `cpu_ns` is what the worker had used when it began."""
+    """One phase in one worker. Moments are CLOCK_MONOTONIC ns."""
 
     __slots__ = (
-        "cpu_ns",
+        "_cpu_ns",
         "cut_ns",
         "ended",
         "flying",
@@ -21,31 +24,29 @@ class Stage:
         "told_spent",
     )
 
-    def __init__(self, order: PhaseOrder, start_ns: int, slots: Slots, cpu_ns: int) -> None:
+    def __init__(self, order: PhaseOrder, start_ns: int, slots: Slots) -> None:
         self.order = order
         self.start_ns = start_ns
         self.slots = slots
-        self.cpu_ns = cpu_ns
-        self.cut_ns = _cut_ns(order, start_ns)
+        self.cut_ns = order.cut_ns(start_ns)
         """When what is still under way is cancelled; None: never."""
         self.flying = 0
         self.ended = 0
         self.given_up = False
         """It is cut before its time, so what is cancelled then ends as cancelled and not as cut."""
         self.told_spent = False
+        self._cpu_ns = time.process_time_ns()
 
-    def stop(self, stop_ns: int, cut_ns: int, given_up: bool, now: int) -> None:
-        """Sends nothing more that is due from `stop_ns` on."""
+    def stop(self, stop_ns: int, cut_ns: int, given_up: bool, now: int) -> list[Row]:
+        """Sends nothing more that is due from `stop_ns` on; the rows that waited and will not be sent."""
         self.cut_ns = cut_ns if self.cut_ns is None else min(cut_ns, self.cut_ns)
         self.given_up = given_up
-        self.slots.stop(stop_ns, now)
+        return self.slots.stop(stop_ns, now)
 
     def is_over(self) -> bool:
         """Nothing is under way, and nothing will be."""
         return not self.flying and self.slots.exhausted()
 
-
-def _cut_ns(order: PhaseOrder, start_ns: int) -> int | None:
-    if order.duration_ns is None or order.grace_ns is None:
-        return None
-    return start_ns + order.duration_ns + order.grace_ns
+    def cpu_ns(self) -> int:
+        """The worker's CPU time since the phase began."""
+        return time.process_time_ns() - self._cpu_ns

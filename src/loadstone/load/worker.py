@@ -11,12 +11,10 @@ Run as `python -m loadstone.load.worker`.
 from __future__ import annotations
 
 import gc
-import heapq
 import os
 import signal
 import sys
 import time
-from collections import deque
 from operator import sub
 from pathlib import Path
 
@@ -28,7 +26,8 @@ from loadstone.board import BUCKETS, FIELDS, Board, Field, Histogram, bucket
 from loadstone.clock import ANCILLARY_BYTES, TIMESPEC, kernel_stamps_available, sample_offset
 from loadstone.folder import PLAN, RECORDING
 from loadstone.load import timer
-from loadstone.load.capacity import NEVER_NS, Capacity
+from loadstone.load.agenda import Agenda
+from loadstone.load.capacity import NEVER_NS
 from loadstone.load.connection import EVENT_AND_CHUNK_END, MOST_HEAD_BYTES, Connection
 from loadstone.load.flight import Flight
 from loadstone.load.job import (
@@ -46,11 +45,10 @@ from loadstone.load.job import (
 from loadstone.load.limits import LINGER_NS, Limit
 from loadstone.load.links import Links
 from loadstone.load.poller import READ, poller
-from loadstone.load.rows import Dealt, Rows, Shared
-from loadstone.load.slots import Launch, Slots
+from loadstone.load.slots import Launch
 from loadstone.load.stage import Stage
 from loadstone.load.tape import ROWS_A_WRITE, NoSpaceError, Tape
-from loadstone.plan.store import ANY_TARGET, BODIES, Row
+from loadstone.plan.store import BODIES, Row
 from loadstone.recording import CLOCK, END, PAIR, ROW, START, WireEnd
 from loadstone.wire.request import session_lines, tail
 
@@ -96,28 +94,10 @@ class Worker:
         self._flights: Limit[Flight] = Limit(job.timeout_ns)
         self._unbegun: Limit[Flight] = Limit(job.first_token_timeout_ns)
         self._lingering: Limit[Flight] = Limit(LINGER_NS)
-        self._stages: list[Stage] = []
-        """Phases under way: the last one begins conversations, those before it only end theirs."""
-        self._stage_of: dict[int, Stage] = {}
-        """The same by number."""
-        self._orders: deque[PhaseOrder] = deque()
-        """Phases that follow without a pause."""
-        self._places = Capacity()
-        self._prefill = Capacity()
-        self._unplaced = 0
-        """Flights up to this serial hold a place that was never taken: they began under no cap."""
-        self._prefilling: set[Flight] = set()
-        """Flights that hold a prefill place."""
-        self._cancels: list[tuple[int, int, Flight]] = []
-        """Flights to be cancelled as planned, by the moment: a heap."""
-        self._in_flight = [0] * len(job.targets)
-        self._homes: dict[tuple[int, int], int] = {}
-        """The target of every conversation that chose it here and goes on, by phase and number."""
+        self._agenda = Agenda(job.worker, job.workers, len(job.targets))
         self._serial = self._reads = self._ended = 0
         self._told_of = (0, 0, 0)
         """What of `_counted` main knows."""
-        self._due_ns = 0
-        """When to look for what is due; 0: at once, something has changed."""
         self._next_tick = self._next_flush = self._next_look = 0
         self._look_ns = min(LOOK_NS, max(TICK_NS, job.idle_timeout_ns // 10))
         self._quit = False
@@ -127,7 +107,7 @@ class Worker:
         self.say(Ready(kernel_stamps=self._stamps))
         poll, now_ns, pack = self._poller.poll, time.monotonic_ns, ROW.pack
         links, connections, waiting = self._links, self._links.by_fd, self._links.waiting_fds
-        postponed = links.opening.postponed
+        postponed, agenda = links.opening.postponed, self._agenda
         rows = self._tape.rows
         put_row, put_data = rows.append, self._tape.data.append
         ancillary_bytes, no_stamp = ANCILLARY_BYTES, _NO_STAMP
@@ -189,7 +169,7 @@ class Worker:
             now = now_ns()
             if postponed:
                 links.resume(now)
-            if now >= self._due_ns:
+            if now >= agenda.due_ns:
                 self._look(now)
             if now >= self._next_tick or len(rows) >= ROWS_A_WRITE:
                 self._tick(now)
@@ -200,32 +180,24 @@ class Worker:
         until = self._next_tick
         if self._links.opening.retry_ns:
             until = min(until, self._links.opening.retry_ns)
-        if self._due_ns < until and (self._due_ns <= now or self._timer is None):
-            until = self._due_ns
+        due_ns = self._agenda.due_ns
+        if due_ns < until and (due_ns <= now or self._timer is None):
+            until = due_ns
         return (until - now) / 1e9 if until > now else 0.0
 
     def _look(self, now: int) -> None:
         """Does what is due, and finds out when there is something to be done again that no event tells."""
-        if self._cancels:
-            self._cancel(now)
-        if self._stages:
-            self._launch(now)
-        self._due_ns = self._next_due_ns(now)
-        if self._timer is not None and now < self._due_ns < NEVER_NS:
-            self._timer.arm(self._due_ns)
-
-    def _next_due_ns(self, now: int) -> int:
-        """When a row can be launched, a flight is to be cancelled, or a phase may begin; `NEVER_NS`: not by itself."""
-        until = self._cancels[0][0] if self._cancels else NEVER_NS
-        for stage in self._stages:
-            if stage.slots.hungry():
-                return now
-            until = min(until, stage.slots.next_due_ns())
-        if self._orders:
-            begin = self._orders[0].start_ns or self._stages[-1].slots.stop_ns
-            if begin is not None and now < begin < until:
-                return begin
-        return until
+        for flight in self._agenda.to_cancel(now):
+            if flight in self._flights:
+                self._give_up(flight, WireEnd.CANCELLED_AS_PLANNED, "", now)
+        for _ in range(LAUNCHES_A_ROUND):
+            launch = self._agenda.next(now)
+            if launch is None:
+                break
+            self._fly(launch, now)
+        due_ns = self._agenda.plan_ahead(now)
+        if self._timer is not None and now < due_ns < NEVER_NS:
+            self._timer.arm(due_ns)
 
     def _other(self, fd: int) -> None:
         """What is readable is no connection: the timer, main's orders, or a connection closed in this round."""
@@ -236,51 +208,18 @@ class Worker:
 
     # ---- flights ----------------------------------------------------------------------------------
 
-    def _launch(self, now: int) -> None:
-        """Launches the rows whose time has come, a bounded number of them; goes on to the phase that follows."""
-        left = LAUNCHES_A_ROUND
-        for stage in tuple(self._stages):
-            while left and (launch := stage.slots.next(now)) is not None:
-                self._fly(stage, launch, now)
-                left -= 1
-        if left and self._orders and self._may_go_on(now):
-            self._begin(self._orders.popleft(), now)
-            self._launch(now)
-
-    def _may_go_on(self, now: int) -> bool:
-        """Whether the phase that follows without a pause begins now."""
-        start_ns = self._orders[0].start_ns
-        return self._stages[-1].slots.spent() or (start_ns is not None and now >= start_ns)
-
-    def _fly(self, stage: Stage, launch: Launch, now: int) -> None:
+    def _fly(self, launch: Launch, now: int) -> None:
         row = launch.row
         self._serial += 1
-        stage.flying += 1
         self._block[Field.DRAWN] += 1
-        target = self._target(row)
-        self._in_flight[target] += 1
+        target = self._agenda.homes.choose(row)
         body = os.pread(self._bodies, row.body_bytes, row.body_at)
         request_id = f"{self._job.id_prefix}{row.request}"
         payload = self._job.targets[target].head + tail(request_id, body, self._session(row))
         flight = Flight(self._serial, row, launch.due_ns, payload, target)
+        self._agenda.flew(flight)
         self._flights.start(flight, now)
-        self._prefilling.add(flight)
         self._links.carry(flight)
-
-    def _target(self, row: Row) -> int:
-        """The server that a row goes to: as planned, or the one with the fewest requests of this worker in flight.
-
-        A conversation stays where it began.
-        """
-        if row.target != ANY_TARGET:
-            return row.target
-        conversation = (row.phase, row.conversation)
-        if row.opens:
-            target = self._in_flight.index(min(self._in_flight))
-            if not row.final:
-                self._homes[conversation] = target
-            return target
-        return self._homes.pop(conversation) if row.final else self._homes[conversation]
 
     def _session(self, row: Row) -> bytes:
         """The header lines that tell the conversation, and its end."""
@@ -299,28 +238,16 @@ class Worker:
             self._block[Field.SENT] += 1
             self._block[_LAG_AT + bucket((sent_ns - flight.due_ns) // 1000)] += 1
             if flight.row.cancelled:
-                self._plan_cancel(flight, sent_ns)
+                self._agenda.sent(flight, sent_ns)
         if self._job.streaming:
             if not flight.redirects:
                 self._unbegun.start(flight, sent_ns)
             self._links.waiting_fds.add(connection.fd)
 
-    def _plan_cancel(self, flight: Flight, sent_ns: int) -> None:
-        """Notes when a flight is to be cancelled because the plan says so."""
-        order = self._stage_of[flight.row.phase].order
-        heapq.heappush(self._cancels, (sent_ns + order.cancel_after_ns, flight.serial, flight))
-
-    def _cancel(self, now: int) -> None:
-        """Cancels the flights whose planned moment has come, if they are still under way."""
-        while self._cancels and self._cancels[0][0] <= now:
-            flight = heapq.heappop(self._cancels)[2]
-            if flight in self._flights:
-                self._give_up(flight, WireEnd.CANCELLED_AS_PLANNED, "", now)
-
     def _begun(self, fd: int, flight: Flight) -> None:
         """The first output of a flight has come."""
         self._links.waiting_fds.discard(fd)
-        self._give_prefill(flight, flight.begun_ns)
+        self._agenda.begun(flight, flight.begun_ns)
         self._unbegun.stop(flight)
         flight.payload = b""
         self._block[_TTFT_AT + bucket((flight.begun_ns - flight.sent_ns) // 1000)] += 1
@@ -338,34 +265,13 @@ class Worker:
         self._lingering.stop(flight)
         self._block[Field.ENDED] += 1
         self._ended += 1
-        self._in_flight[flight.target] -= 1
-        if flight in self._prefilling:
-            self._give_prefill(flight, now)
-        self._leave(flight, end, now)
+        if not self._agenda.ended(flight, end, now) and not flight.row.final:
+            self._leave(flight.row)
 
-    def _give_prefill(self, flight: Flight, now: int) -> None:
-        """A flight that was before its first token is so no more."""
-        self._prefilling.remove(flight)
-        self._prefill.give(now)
-        if self._prefill.limited:
-            self._due_ns = 0
-
-    def _leave(self, flight: Flight, end: WireEnd, now: int) -> None:
-        """Goes on with the conversation of a flight that has ended, or frees its place."""
-        row = flight.row
-        stage = self._stage_of[row.phase]
-        stage.flying -= 1
-        stage.ended += 1
-        well = end == WireEnd.COMPLETE and 200 <= flight.status < 300
-        goes_on = not row.final and well and stage.slots.follow(row, now)
-        self._due_ns = 0
-        if not (row.final or goes_on):
-            self._homes.pop((row.phase, row.conversation), None)
-            self._links.forget(row)
-        if flight.serial <= self._unplaced:
-            self._places.give(now)
-        elif stage.slots.capped and not goes_on:
-            stage.slots.over(now, unheard=not flight.received and end != WireEnd.COMPLETE)
+    def _leave(self, row: Row) -> None:
+        """The conversation of a row does not go on."""
+        self._agenda.homes.forget(row)
+        self._links.forget(row)
 
     def _give_up(self, flight: Flight, end: WireEnd, message: str, now: int) -> None:
         """Ends a flight that is under way."""
@@ -388,12 +294,12 @@ class Worker:
         """Now and then: time limits, the end of the phase, the clocks, the recording, signs of life."""
         if now >= self._next_tick:
             self._next_tick = now + TICK_NS
-            self._due_ns = 0
+            self._agenda.due_ns = 0
             self._expire(now)
             self._block[Field.BEAT_NS] = now
-            if self._stages:
-                self._block[Field.QUEUED] = sum(stage.slots.queued(now) for stage in self._stages)
-                self._block[Field.WANTED] = self._stages[-1].slots.wanted()
+            if self._agenda.stages:
+                self._block[Field.QUEUED] = self._agenda.queued(now)
+                self._block[Field.WANTED] = self._agenda.wanted()
                 self._tell_phases(now)
         if now >= self._next_flush:
             self._next_flush = now + FLUSH_NS
@@ -425,14 +331,15 @@ class Worker:
                     self._give_up(flight, *self._links.opening.verdict(flight), now)
                 else:
                     self._give_up(flight, end, "", now)
-        for stage in self._stages:
+        for stage in self._agenda.stages.values():
             if stage.slots.closed(now):
                 self._send_nothing_more(stage, now)
             if stage.cut_ns is not None and now >= stage.cut_ns:
                 self._cut(stage, now)
 
     def _cut(self, stage: Stage, now: int) -> None:
-        stage.slots.clear(now)
+        for row in stage.slots.clear(now):
+            self._leave(row)
         end = WireEnd.CANCELLED if stage.given_up else WireEnd.CUT
         self._send_nothing_more(stage, now)
         for flight in self._flights:
@@ -441,17 +348,15 @@ class Worker:
 
     def _tell_phases(self, now: int) -> None:
         """Tells main which phases have nothing more to send, and which are over: nothing of them is under way."""
-        for stage in tuple(self._stages):
+        for stage in self._agenda.stages.values():
             if not stage.told_spent and stage.slots.spent():
                 stage.told_spent = True
                 self.say(PhaseSent(number=stage.order.number, start_ns=stage.start_ns, end_ns=now))
-            if stage.is_over() and not (self._orders and stage is self._stages[-1]):
-                self._finish(stage, now)
+        for stage in self._agenda.over():
+            self._finish(stage, now)
 
     def _finish(self, stage: Stage, now: int) -> None:
         self._flush()
-        self._stages.remove(stage)
-        del self._stage_of[stage.order.number]
         before, self._told_of = self._told_of, self._counted()
         reads, waits, waited_ns = map(sub, self._told_of, before)
         self.say(
@@ -460,7 +365,7 @@ class Worker:
                 start_ns=stage.start_ns,
                 flights=stage.ended,
                 reads=reads,
-                cpu_ns=time.process_time_ns() - stage.cpu_ns,
+                cpu_ns=stage.cpu_ns(),
                 wall_ns=now - stage.start_ns,
                 end_ns=now,
                 starved=stage.slots.starved,
@@ -486,51 +391,31 @@ class Worker:
 
     def _obey(self, order: Order) -> None:
         if isinstance(order, PhaseOrder):
-            if self._stages:
-                self._orders.append(order)
-            else:
-                self._begin_at(order)
+            self._add(order)
         elif isinstance(order, StopOrder):
             self._stop(order, time.monotonic_ns())
         elif isinstance(order, Quit):
             self._quit = True
 
-    def _stop(self, order: StopOrder, now: int) -> None:
-        """Ends all phases under way; those that were to follow never begin."""
-        for stage in self._stages:
-            stage.stop(order.stop_ns, order.cut_ns, order.given_up, now)
-            self._send_nothing_more(stage, now)
-        for never in self._orders:
-            self.say(PhaseDone.never(never.number, now))
-        self._orders.clear()
-        self._next_tick = 0
-
-    def _begin_at(self, order: PhaseOrder) -> None:
-        """Sleeps through the few tens of milliseconds before a phase that nothing goes before, then begins it."""
+    def _add(self, order: PhaseOrder) -> None:
+        """Begins a phase; sleeps through the few tens of milliseconds before one that nothing goes before."""
         now = time.monotonic_ns()
-        while order.start_ns is not None and (left_ns := order.start_ns - now) > 0:
+        while (
+            not self._agenda.stages and order.start_ns is not None and (left_ns := order.start_ns - now) > 0
+        ):
             time.sleep(left_ns / 1e9)
             now = time.monotonic_ns()
-        self._begin(order, now)
+        self._agenda.add(order, now)
 
-    def _begin(self, order: PhaseOrder, now: int) -> None:
-        """Opens the places of a phase. What the phase before has under way still holds some."""
-        start_ns = now if order.start_ns is None else order.start_ns
-        capped = bool(self._stages) and self._stages[-1].slots.capped
-        if order.slots is not None and not capped:
-            self._unplaced = self._serial
-            self._places.reset(order.slots, start_ns, taken=len(self._flights))
-        else:
-            self._places.reset(order.slots, start_ns)
-        self._prefill.reset(order.prefill, start_ns)
-        if order.slots is None:
-            rows: Rows = Dealt(order, self._job.worker, self._job.workers)
-        else:
-            rows = Shared(order)
-        slots = Slots(order, start_ns, rows, self._places, self._prefill)
-        self._due_ns = 0
-        self._stage_of[order.number] = Stage(order, start_ns, slots, time.process_time_ns())
-        self._stages = list(self._stage_of.values())
+    def _stop(self, order: StopOrder, now: int) -> None:
+        """Ends all phases under way; those that were to follow never begin."""
+        for stage in self._agenda.stages.values():
+            for row in stage.stop(order.stop_ns, order.cut_ns, order.given_up, now):
+                self._leave(row)
+            self._send_nothing_more(stage, now)
+        for never in self._agenda.stop():
+            self.say(PhaseDone.never(never.number, now))
+        self._next_tick = 0
 
     def say(self, word: Word) -> None:
         """Tells main."""
