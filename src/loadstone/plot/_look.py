@@ -26,16 +26,21 @@ GROUND = {"light": "#FFFFFF", "dark": "#1B1D21"}
 FONT = "sans-serif"
 MOST_TITLE, MOST_NOTE = 80, 120
 """Characters of a title, and of a line below it, that fit the width."""
+LEGEND = 120
+"""The same of a row of the legend."""
 
 
 def by_run(labels: list[str]) -> dict[str, alt.Color | alt.StrokeDash]:
     """The channels that tell runs apart: colours, and dashes where there are more runs than colours."""
     scale = alt.Scale(domain=labels)
-    channels: dict[str, alt.Color | alt.StrokeDash] = {"color": alt.Color("run:N", title=None, scale=scale)}
+    legend = alt.Legend(columns=max(1, min(4, LEGEND // (max(map(len, labels)) + 5))))
+    channels: dict[str, alt.Color | alt.StrokeDash] = {
+        "color": alt.Color("run:N", title=None, scale=scale, legend=legend)
+    }
     if len(labels) > COLORS:
         dashes = [DASHES[position // COLORS % len(DASHES)] for position in range(len(labels))]
         channels["strokeDash"] = alt.StrokeDash(
-            "run:N", title=None, scale=alt.Scale(domain=labels, range=dashes)
+            "run:N", title=None, scale=alt.Scale(domain=labels, range=dashes), legend=legend
         )
     return channels
 
@@ -78,7 +83,7 @@ def _config(theme: Theme) -> dict[str, Any]:
         "axisY": {"domain": False, "ticks": False},
         "legend": {
             "orient": "top", "direction": "horizontal", "labelFontSize": 12, "labelColor": ink, "labelLimit": 360,
-            "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3, "symbolSize": 160, "columnPadding": 18, "columns": 3,
+            "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3, "symbolSize": 160, "columnPadding": 18,
         },
         "line": {"strokeWidth": 2, "strokeJoin": "round"},
         "rule": {"color": faint},
