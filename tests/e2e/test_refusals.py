@@ -18,7 +18,7 @@ def refused(done, code):
 
 USAGE = [
     ("--concurency 3", "There is no option --concurency. Did you mean --concurrency?"),
-    ("--request-rate -1", "load.request_rate = -1: must be a number above 0."),
+    ("--request-rate -1", "load.request_rate = -1: must be a number above 0 or inf."),
     ("--request-count 0", "load.request_count = 0: must be a whole number, at least 1."),
     ("--isl 0", "input.isl_mean = 0: must be a number, at least 1."),
     ("--isl nan", "input.isl_mean = nan"),
