@@ -613,6 +613,12 @@ def test_what_we_ended_is_no_failure(check, steady, answer):
     assert check("succeeded", *ours, stopped_by="user", stopped_why="interrupted").advice == ""
 
 
+def test_where_all_were_cancelled_as_asked_more_time_is_of_no_use(check, answer):
+    found = check("succeeded", *[answer(5, outcome="cancelled-as-planned")] * 5)
+    assert found.finding == "every request was cancelled as asked before its answer had ended."
+    assert found.advice == "Lower --request-cancellation-rate, or raise --request-cancellation-delay."
+
+
 def test_where_nothing_ended_the_share_of_failures_is_not_known(check, answer):
     found = check("failures", answer(5, done=9, outcome="cut"))
     assert (found.verdict, found.value) == ("VALID", None)

@@ -32,7 +32,10 @@ def succeeded(evidence: Evidence) -> Check:
         advice = ""
     if sent and stopped:
         finding = "the run was stopped before any answer had ended."
-        if evidence.tables.run.stopped_by is None:
+        if evidence.tables.cancelled[evidence.tables.attempted].all():
+            finding = "every request was cancelled as asked before its answer had ended."
+            advice = "Lower --request-cancellation-rate, or raise --request-cancellation-delay."
+        elif evidence.tables.run.stopped_by is None:
             advice = "Give it more time (--benchmark-duration, --benchmark-grace-period)."
     return answer("succeeded", "INVALID", 0, "requests", finding, advice)
 
