@@ -11,16 +11,19 @@ from __future__ import annotations
 import math
 
 
-def p_value(sample, cdf):
+def p_value(sample, cdf, blur=0.0):
     """How likely a sample from the distribution is at least so far from it."""
     root = math.sqrt(len(sample))
-    return 1 - kolmogorov((root + 0.12 + 0.11 / root) * distance(sample, cdf))
+    return 1 - kolmogorov((root + 0.12 + 0.11 / root) * distance(sample, cdf, blur))
 
 
-def distance(sample, cdf):
-    """D: the largest distance between the two, on either side of every step of the sample's distribution."""
+def distance(sample, cdf, blur=0.0):
+    """D: the largest distance between the two, on either side of every step of the sample's distribution.
+
+    Where values are known within `blur` only, the least that it can be.
+    """
     ordered, n = sorted(sample), len(sample)
-    return max(max((i + 1) / n - cdf(x), cdf(x) - i / n) for i, x in enumerate(ordered))
+    return max(max((i + 1) / n - cdf(x + blur), cdf(x - blur) - i / n) for i, x in enumerate(ordered))
 
 
 def kolmogorov(x):
@@ -35,7 +38,7 @@ def kolmogorov(x):
 
 def exponential(mean=1.0):
     """Its distribution function."""
-    return lambda x: -math.expm1(-x / mean)
+    return lambda x: -math.expm1(-max(x, 0.0) / mean)
 
 
 def gamma(shape, mean=1.0):

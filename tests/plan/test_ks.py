@@ -49,3 +49,8 @@ def test_a_mean_that_is_five_percent_off_is_found():
     assert p_value(sample, exponential()) > 0.001
     assert p_value(sample, exponential(1.05)) < 0.001
     assert p_value(sample, gamma(1.1)) < 0.001
+
+
+def test_values_that_are_blurred_are_as_near_as_they_can_be():
+    assert distance([0.5], lambda x: x, blur=0.1) == pytest.approx(0.4)
+    assert distance([0.9, 0.8], lambda x: x, blur=0.2) == pytest.approx(0.6)
