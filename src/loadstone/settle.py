@@ -49,7 +49,7 @@ def settle(config: Config, command: str) -> Setting:
     targets = [target for address in config.endpoint.urls if (target := _target(address))]
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
-    phases = schedule.phases(config.load)
+    phases = schedule.phases(config.load, config.input)
     distinct = registry.load("sources", source_of(config.input)).distinct(config.input)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
@@ -92,11 +92,15 @@ def worker_count(config: Config, phases: Sequence[Phase]) -> int:
 
     Where every worker has its own rows, none may be without a slot for a prefill.
     """
-    if config.load.workers:
-        return config.load.workers
+    fewest = [min(slots for _, slots in phase.prefill_steps) for phase in phases if phase.prefill_steps]
+    asked = config.load.workers
+    if asked and fewest and asked > min(fewest):
+        raise UsageError(
+            f"load.workers = {asked}: a worker would be without a place before the first token, of which there are"
+            f" {min(fewest)} (--prefill-concurrency, or the start of its ramp); leave --workers out."
+        )
     half = max(1, environment.usable_cores() // 2)
-    fewest = (min(slots for _, slots in phase.prefill_steps) for phase in phases if phase.prefill_steps)
-    return max(1, min(half, _most_slots(phases) or half, *fewest, MOST_WORKERS))
+    return asked or max(1, min(half, _most_slots(phases) or half, *fewest, MOST_WORKERS))
 
 
 def _most_slots(phases: Sequence[Phase]) -> int | None:

@@ -140,7 +140,7 @@ def test_two_workers_send_every_row_exactly_once(led):
 def test_an_open_loop_is_dealt_out(led):
     due = [i * MS for i in range(100)]
     run = led(answering, due=due)
-    (log,) = run.lead(phase(pattern="constant", rate=1_000.0, slots=None, requests=100)).phases
+    (log,) = run.lead(phase(pattern="fixed", rate=1_000.0, slots=None, requests=100)).phases
     assert [flown.due_ns - log.start_ns for flown in run.flights] == due
     assert run.by_worker == {"w00": 50, "w01": 50}
 
@@ -189,8 +189,8 @@ def test_an_open_loop_hands_over_at_a_moment_that_all_workers_keep(led):
     due = [i * 10 * MS for i in range(10)]
     run = led(answering, due=[*due, *due], first_rows=(0, 10))
     conducted = run.lead(
-        phase(name="warmup", pattern="constant", slots=None, duration_ns=100 * MS),
-        phase(pattern="constant", slots=None, requests=10, first_row=10, seamless=True),
+        phase(name="warmup", pattern="fixed", slots=None, duration_ns=100 * MS),
+        phase(pattern="fixed", slots=None, requests=10, first_row=10, seamless=True),
     )
     warm, measured = conducted.phases
     assert measured.start_ns == warm.stop_ns == warm.start_ns + 100 * MS
@@ -216,7 +216,8 @@ def test_a_stop_in_the_first_of_overlapping_phases_leaves_the_others_out(led):
 def test_a_load_stops_when_its_numbers_are_good_enough_and_what_is_under_way_ends(led):
     run = led(slow, due=[-1] * 1_000)
     conducted = run.lead(
-        phase(slots=4, requests=1_000), steady=lambda live, elapsed_s: "known well" if run.sent else None
+        phase(slots=4, requests=1_000),
+        steady=lambda phase, live, elapsed_s: "known well" if run.sent else None,
     )
     assert conducted.stop == ("steady", "known well")
     assert run.ends == {COMPLETE: len(run.flights)}
@@ -270,9 +271,7 @@ def test_a_duration_ends_a_phase_and_its_grace_cuts(led):
 
 def test_a_duration_counts_the_rows_that_were_due_in_it(led):
     run = led(answering, due=[i * 10 * MS for i in range(100)])
-    (log,) = run.lead(
-        phase(pattern="constant", rate=100.0, slots=None, duration_ns=95 * MS, grace_ns=S)
-    ).phases
+    (log,) = run.lead(phase(pattern="fixed", rate=100.0, slots=None, duration_ns=95 * MS, grace_ns=S)).phases
     assert log.planned == len(run.flights) == 10
 
 
@@ -302,7 +301,7 @@ def test_rows_dealt_to_a_dead_worker_stay_planned(led):
         if run.sent and not run.fleet.deaths:
             os.kill(run.pid(1), signal.SIGKILL)
 
-    (log,) = run.lead(phase(pattern="constant", rate=50.0, slots=None, requests=60), tick=kill).phases
+    (log,) = run.lead(phase(pattern="fixed", rate=50.0, slots=None, requests=60), tick=kill).phases
     assert set(run.fleet.deaths) == {1}
     assert (log.planned, log.dealt, log.drawn) == (60, True, 0)
     assert run.drawn[0] == 30 > run.drawn[1]
@@ -326,7 +325,7 @@ def test_an_open_loop_without_a_living_worker_plans_what_was_due_until_then(led)
             for worker in (0, 1):
                 os.kill(run.pid(worker), signal.SIGKILL)
 
-    (log,) = run.lead(phase(pattern="constant", rate=1.0, slots=None, requests=4), tick=kill).phases
+    (log,) = run.lead(phase(pattern="fixed", rate=1.0, slots=None, requests=4), tick=kill).phases
     assert log.planned == 2
     assert log.start_ns < log.stop_ns <= log.end_ns
 
@@ -424,7 +423,7 @@ def test_an_interrupt_of_an_open_loop_does_not_wait_for_the_grace(led):
         if run.sent == 2:
             run.interrupt.asked = 1
 
-    (log,) = run.lead(phase(pattern="constant", rate=1.0, slots=None, requests=4), tick=interrupt).phases
+    (log,) = run.lead(phase(pattern="fixed", rate=1.0, slots=None, requests=4), tick=interrupt).phases
     assert run.ends == {COMPLETE: 2}
     assert log.planned == 2
     assert log.end_ns - log.stop_ns < 10 * S

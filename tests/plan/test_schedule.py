@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.ks import exponential, gamma, p_value
 
-from loadstone.config import LoadConfig
+from loadstone.config import InputConfig, LoadConfig
 from loadstone.plan import rate, schedule, steps
 from loadstone.plan.arrivals import IndexRamp
 from loadstone.plan.rate import Segment
@@ -26,6 +26,19 @@ BY_INDEX = {"index_ramp_strategy": "linear", "index_ramp_start": 2.0, "index_ram
 
 def measured(**load):
     return schedule.phases(LoadConfig(**load))[-1]
+
+
+def test_data_with_an_end_of_its_own_needs_no_count():
+    [phase] = schedule.phases(LoadConfig(), InputConfig(file="trace.jsonl"))
+    assert (phase.requests, phase.one_turn) == (None, False)
+    [phase] = schedule.phases(LoadConfig(request_count=7), InputConfig(file="trace.jsonl"))
+    assert phase.requests == 7
+
+
+def test_where_answers_decide_when_turns_come_no_moment_is_known_at_which_all_are_sent():
+    [phase] = schedule.phases(LoadConfig(request_rate=5.0), InputConfig(turns_mean=2.0))
+    assert not phase.one_turn
+    assert schedule.last_due_ns(phase, 1) is None
 
 
 def listed(*tables, **load):
@@ -70,7 +83,7 @@ def test_nothing_given_is_a_closed_loop_of_one_with_fifty_requests():
         ({"duration_s": 2.0, "concurrency": 400}, None),
         ({"duration_s": 2.0, "request_count": 9}, 9),
         ({"sessions": 9}, None),
-        ({"fixed_schedule": True}, None),
+        ({"fixed_schedule": True}, 50),
         ({"fixed_schedule": True, "request_count": 9}, 9),
     ],
 )

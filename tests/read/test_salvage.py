@@ -27,7 +27,7 @@ def crashed(run, wire, monkeypatch):
         for request, at_ns in sent:
             answer = wire.head + wire.token("a") + wire.finish()
             recorder.flight(request, [(at_ns + 5, answer)], sent_ns=at_ns, due=at_ns - 1)
-        monkeypatch.setattr(schedule, "phases", lambda load: phases)
+        monkeypatch.setattr(schedule, "phases", lambda load, data: phases)
         salvage.salvage(run.folder)
         return read_run(run.folder)
 

@@ -136,8 +136,18 @@ def _listed(load: LoadConfig) -> list[PhaseLoad]:
     base = without(load, *WHOLE_RUN, *NAMED)
     found = [_phase(base, table, f"load.phases[{at}]") for at, table in enumerate(load.phases)]
     _check_order(found)
+    _check_stop(load.phases, found)
     _check_use(base, load.phases, found)
     return found
+
+
+def _check_stop(tables: Sequence[Mapping[str, Any]], found: Sequence[PhaseLoad]) -> None:
+    """What is known well enough ends the whole load, so it cannot be a phase behind which others are measured."""
+    last = max((at for at, one in enumerate(found) if one.kind == "measured"), default=0)
+    for at, table in enumerate(tables[:last]):
+        if table.get("stop_when"):
+            why = "ends the load, so it is for the last measured phase."
+            raise refused(f"load.phases[{at}].stop_when", why, table["stop_when"])
 
 
 def _phase(base: LoadConfig, table: Mapping[str, Any], where: str) -> PhaseLoad:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from loadstone.board import Board, Field, Live
 from loadstone.folder import DeathLog, PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
+from loadstone.load.counted import drawn_rows, due_rows
 from loadstone.load.course import Busy, Course, chain
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import PhaseDone, PhaseSent
-from loadstone.plan.schedule import DEFAULT_GRACE_S, ROWS_KEPT_FREE, Phase
-from loadstone.plan.store import read_rows
+from loadstone.plan.schedule import DEFAULT_GRACE_S, Phase
 
 NOTICE_NS = 30_000_000
 """Orders are given so long before a phase begins, for every worker to be waiting when it does."""
@@ -58,8 +57,7 @@ class Conduct:
     `trouble` tells why the load cannot go on, if it cannot; `threshold` is the share of failures at which it should
     not (1: never); `deaths` lists the processes that died; `say` shows the user a line. `begins` is called before a
     phase begins, or, where it follows without a pause, as soon as it is known to have begun; `ended` when every request
-    of it has ended. `steady` is shown the live numbers of measured phases, and tells why they are good enough,
-    if they are.
+    of it has ended. `steady` is shown the live numbers, and tells why they are good enough, if they are.
     """
 
     def __init__(
@@ -74,7 +72,7 @@ class Conduct:
         deaths: Callable[[], Sequence[DeathLog]] = tuple,
         begins: Callable[[Phase], None] = _nothing,
         ended: Callable[[Phase], None] = _nothing,
-        steady: Callable[[Live, float], str | None] = lambda live, elapsed_s: None,
+        steady: Callable[[Phase, Live, float], str | None] = lambda phase, live, elapsed_s: None,
     ) -> None:
         self._fleet = fleet
         self._board = board
@@ -143,13 +141,17 @@ class Conduct:
             elapsed_s = max(0, time.monotonic_ns() - start_ns) / 1e9
             self._heed(course.phase, failures.look(live.fields, elapsed_s))
             self._busy.note(course.phase)
-            if course.phase.kind == "measured" and (why := self._steady(live, course.elapsed_s())):
+            if why := self._steady(course.phase, live, course.elapsed_s()):
                 self._stop(Stop("steady", why), grace_s(course.phase))
             drawn = self._fleet.drawn(first + course.at, course.phase.requests)
             tick(course.phase, course.elapsed_s(), course.waiting(drawn, live.fields[Field.QUEUED]))
 
         self._cut_ns = orders[-1].cut_ns(orders[-1].start_ns)
-        done = self._fleet.run(orders, look, sent)
+
+        def ended(number: int) -> None:
+            self._ended(phases[number - first])
+
+        done = self._fleet.run(orders, look, sent, ended)
         self._busy.note(course.phase)
         self._heed_workers()  # the last one may have left between two looks
         self._tell_deaths()
@@ -160,17 +162,18 @@ class Conduct:
             begun = {index: word for index, word in words.items() if word.begun}
             if begun or number == first:
                 self._note(phase, begun)
-                logs.append(self._log(number, phase, order.start_ns or start_ns, begun))
+                logs.append(self._log(number, phase, seed, order.start_ns or start_ns, begun))
         return logs
 
     def _note(self, phase: Phase, words: dict[int, PhaseDone]) -> None:
         """Keeps what the workers said of a phase that has ended."""
-        self._ended(phase)
         self._starved += sum(word.starved for word in words.values())
         if phase.kind == "measured":
             self._done.append(words)
 
-    def _log(self, number: int, phase: Phase, start_ns: int, words: dict[int, PhaseDone]) -> PhaseLog:
+    def _log(
+        self, number: int, phase: Phase, seed: int, start_ns: int, words: dict[int, PhaseDone]
+    ) -> PhaseLog:
         """How a phase went. Where every worker began it by itself, it began with the first one."""
         start_ns = min((word.start_ns for word in words.values()), default=start_ns)
         end_ns = max((word.end_ns for word in words.values()), default=time.monotonic_ns())
@@ -183,7 +186,7 @@ class Conduct:
             kind=phase.kind,
             seamless=phase.seamless,
             first_row=phase.first_row,
-            planned=self._planned(phase, start_ns, max(start_ns, stopped_ns) if bounded else None, drawn),
+            planned=self._planned(phase, seed, max(0, stopped_ns - start_ns) if bounded else None, drawn),
             start_ns=start_ns,
             stop_ns=max(start_ns, stopped_ns),
             end_ns=max(start_ns, end_ns),
@@ -198,31 +201,11 @@ class Conduct:
         after_s = max(0, now - start_ns) / 1e9
         self._why = self._why or Stop("workers", f"every load-generating process died, after {after_s:.1f} s")
 
-    def _planned(self, phase: Phase, start_ns: int, stop_ns: int | None, drawn: int) -> int:
-        """Rows that count: in a closed loop those drawn, else those due before the stop (None: there was none).
-
-        A conversation counts whole, by its first row.
-        """
-        last = None if phase.requests is None else phase.first_row + phase.requests
-        if not phase.timed:
-            drawn = self._real(phase.first_row, drawn)
-            rest = read_rows(self._plan, phase.first_row + drawn, last)
-            return drawn + sum(1 for _ in takewhile(lambda row: not row.opens, rest))
-        if phase.requests is not None and stop_ns is None:
-            return phase.requests
-        rows = read_rows(self._plan, phase.first_row, last or following(phase))
-        return sum(
-            1
-            for _ in takewhile(
-                lambda row: not row.opens or stop_ns is None or start_ns + row.due_ns < stop_ns, rows
-            )
-        )
-
-    def _real(self, first_row: int, drawn: int) -> int:
-        """Of rows that were read from a plan, those that are no mark of its end."""
-        if not drawn or any(True for _ in read_rows(self._plan, first_row + drawn - 1, first_row + drawn)):
-            return drawn
-        return sum(1 for _ in read_rows(self._plan, first_row, first_row + drawn))
+    def _planned(self, phase: Phase, seed: int, lasted_ns: int | None, drawn: int) -> int:
+        """Rows that count: in a closed loop those drawn, else those due before the stop (None: there was none)."""
+        if phase.timed:
+            return due_rows(phase, self._plan, seed, lasted_ns)
+        return drawn_rows(phase, self._plan, drawn)
 
     def _heed(self, phase: Phase, failing: str | None) -> None:
         """Stops the load when there is a reason to.
@@ -291,8 +274,3 @@ class Conduct:
 def grace_s(phase: Phase) -> float:
     """How long answers under way are awaited when a phase is stopped."""
     return DEFAULT_GRACE_S if phase.grace_ns is None else phase.grace_ns / 1e9
-
-
-def following(phase: Phase) -> int:
-    """The number of the first row that is certainly none of this phase's, whose length nobody knew beforehand."""
-    return phase.first_row + ROWS_KEPT_FREE

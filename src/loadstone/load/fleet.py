@@ -96,11 +96,12 @@ class Fleet:
         orders: Sequence[PhaseOrder],
         tick: Callable[[], None],
         sent: Callable[[PhaseSent], None] = lambda word: None,
+        ended: Callable[[int], None] = lambda number: None,
     ) -> list[dict[int, PhaseDone]]:
         """Runs phases that follow each other without a pause in every worker that is alive, to their end.
 
         The orders have the slots of all workers together. `tick` is called about 4 times a second, `sent` when a worker
-        has nothing more to send of a phase. The words of the workers by phase and number; one that died is missing
+        has nothing more to send of a phase, `ended` when all are done with one. The words of the workers by phase and number; one that died is missing
         and has an entry in `deaths`. Lasts as long as the phases and their flights; a worker that shows no sign of
         life meanwhile is killed.
         """
@@ -116,6 +117,8 @@ class Fleet:
             for index, word in self._words(TICK_S):
                 if isinstance(word, PhaseDone):
                     done[word.number][index] = word
+                    if self.alive <= done[word.number].keys():
+                        ended(word.number)
                 elif isinstance(word, PhaseSent):
                     self._started[word.number] = max(word.start_ns, self._started.get(word.number, 0))
                     sent(word)

@@ -113,7 +113,7 @@ class Tables:
     @cached_property
     def loads(self) -> tuple[Phase, ...]:
         """The load that each of the phases was to have; of a run that came to none of them, of its measured ones."""
-        asked = schedule.phases(self.config.load)
+        asked = schedule.phases(self.config.load, self.config.input)
         names = {log.name for log in self.phases}
         told = tuple(phase for phase in asked if phase.name in names)
         return told or tuple(phase for phase in asked if phase.kind == "measured")

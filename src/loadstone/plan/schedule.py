@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 
 from loadstone.clock import SECOND_NS
-from loadstone.config import LoadConfig
+from loadstone.config import InputConfig, LoadConfig
 from loadstone.config.phases import Kind as Kind
 from loadstone.config.phases import PhaseLoad, phase_loads
 from loadstone.plan import arrivals, seeds, shape, steps, users
@@ -73,6 +73,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     grace_ns: int | None = None
     cancelled_share: float = 0.0
     cancel_after_ns: int = 0
+    one_turn: bool = True
+    """Every conversation is one request."""
 
     @property
     def timed(self) -> bool:
@@ -80,22 +82,23 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
         return self.pattern != "closed"
 
 
-def phases(load: LoadConfig) -> list[Phase]:
+def phases(load: LoadConfig, data: InputConfig = InputConfig()) -> list[Phase]:
     """The phases that a load configuration asks for, in their order. Raises `UsageError` where they do not fit together.
 
     Defaults: concurrency 1 when nothing says when requests are sent; Poisson when a rate is given without a pattern,
-    gamma when a smoothness is; max(50, 2 x concurrency) requests when nothing stops the measured phase.
+    gamma when a smoothness is; max(50, 2 x concurrency) requests when nothing stops the measured phase, where the
+    `data` has no end of its own.
     """
     found: list[Phase] = []
     first_row = 0
     for asked in phase_loads(load):
-        phase = _phase(asked, first_row)
+        phase = _phase(asked, first_row, data)
         found.append(phase)
         first_row += _rows_kept(phase)
     return found
 
 
-def _phase(asked: PhaseLoad, first_row: int) -> Phase:
+def _phase(asked: PhaseLoad, first_row: int, data: InputConfig) -> Phase:
     load = asked.load
     pattern, curve, index_ramp = shape.pattern(load), shape.curve(load), shape.index_ramp(load)
     slots, prefill = shape.slots(load), shape.prefill(load)
@@ -118,7 +121,8 @@ def _phase(asked: PhaseLoad, first_row: int) -> Phase:
         prefill_steps=prefill,
         drain_queue=load.drain_queue,
         first_row=first_row,
-        requests=_requests(load),
+        requests=_requests(load, data),
+        one_turn=data.file is None and data.turns_mean == 1 and not data.turns_stddev,
         sessions=load.sessions,
         duration_ns=_ns(load.duration_s),
         grace_ns=_grace_ns(asked),
@@ -127,11 +131,11 @@ def _phase(asked: PhaseLoad, first_row: int) -> Phase:
     )
 
 
-def _requests(load: LoadConfig) -> int | None:
+def _requests(load: LoadConfig, data: InputConfig) -> int | None:
     """The count asked for, or the default where nothing else ends the phase."""
     if load.request_count is not None:
         return load.request_count
-    if load.sessions is not None or load.duration_s is not None or load.fixed_schedule:
+    if load.sessions is not None or load.duration_s is not None or data.file is not None:
         return None
     return max(50, 2 * (load.concurrency or 1))
 
@@ -206,13 +210,19 @@ def _begins_in(phase: Phase, one: Dated) -> bool:
     return phase.duration_ns is None or one.due_ns[0] < phase.duration_ns
 
 
+def arrives(phase: Phase) -> bool:
+    """Whether all requests have due times that are drawn, so that `due_times` tells them."""
+    return phase.one_turn and phase.pattern not in ("closed", "fixed", "users")
+
+
 def last_due_ns(phase: Phase, seed: int) -> int | None:
-    """When the last of `requests` is due, if every conversation is one turn: then all have arrived.
+    """When the last of `requests` is due: then all have arrived.
 
     A phase that is bounded by a count has nothing more to send from then on, so that the next may begin. None where no
-    such moment is known beforehand: without a count, in a closed loop, for given times and for users.
+    such moment is known beforehand: without a count, in a closed loop, for given times and users, and where answers
+    decide when later turns come.
     """
-    if phase.requests is None or phase.pattern in ("closed", "fixed", "users"):
+    if phase.requests is None or not arrives(phase):
         return None
     arrived = deque(islice(due_times(phase, seed), phase.requests), maxlen=1)
     return arrived[0] if arrived else None

@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 
 from loadstone import folder as run_folder
-from loadstone.config import LoadConfig
+from loadstone.config import Config
 from loadstone.errors import LoadstoneError, UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
 from loadstone.plan import schedule
@@ -34,7 +34,8 @@ def salvage(folder: Path) -> None:
         raise UsageError(f"{folder}: its run still goes on; ask again when it has ended.")
     log = read_run(folder)
     decode_rest(folder, log)
-    log.phases = _phases(folder, schedule.phases(msgspec.convert(log.config["load"], LoadConfig)))
+    asked = msgspec.convert(log.config, Config)
+    log.phases = _phases(folder, schedule.phases(asked.load, asked.input))
     log.notices.append(CUT_OFF)
     write_run(folder, log)
 
