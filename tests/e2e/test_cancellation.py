@@ -92,7 +92,7 @@ def test_where_all_are_cancelled_nothing_is_known_and_the_verdict_says_why(profi
         f"--url {server.url} --model m --isl 16 --streaming --request-cancellation-rate 100 --request-count 30"
         " --request-rate 200"
     )
-    assert run.code == Exit.INVALID
+    assert run.code == Exit.FAILED
     assert run.counts == {"cancelled-as-planned": 30}
     assert "every request was cancelled as asked" in run.check("succeeded").finding
     assert "--request-cancellation-rate" in run.check("succeeded").advice

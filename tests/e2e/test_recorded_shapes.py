@@ -14,10 +14,12 @@ from tests.plan.ks import exponential, p_value
 
 QUICK = "--isl 16 --osl 1 --seed 4"
 COUNT = 160
-BY_FOUR = ("constant", "poisson", "up", "series", "by-index", "burst", "area")
+EVERY_DAY = ("constant", "poisson", "gamma-0.5", "conditioned", "up", "grow", "series")
+"""The others are recorded by the slow test alone."""
+BY_FOUR = ("constant", "poisson", "up", "by-index", "burst", "area")
 """Shapes that four workers send as well."""
-NAMES = pytest.mark.parametrize("name", SHAPES)
-DRAWN = pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.gaps])
+NAMES = pytest.mark.parametrize("name", EVERY_DAY)
+DRAWN = pytest.mark.parametrize("name", [name for name in EVERY_DAY if SHAPES[name].gaps])
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +29,9 @@ def null(simulate):
 
 @pytest.fixture(scope="module")
 def recorded(good, null, tmp_path_factory):
-    """All shapes as phases of one run, of 1 worker; and some of them again in a run of 4."""
+    """Shapes as phases of one run, of 1 worker; and some of them again in a run of 4."""
     phases = [
-        *({"name": name, "request_count": COUNT, **shape.keys} for name, shape in SHAPES.items()),
+        *({"name": name, "request_count": COUNT, **SHAPES[name].keys} for name in EVERY_DAY),
         {"name": "by-index", "request_count": COUNT, "index_ramp_strategy": "linear",
          "index_ramp_start": 100, "index_ramp_end": 400},
         {"name": "burst", "request_count": COUNT, "request_rate": "inf"},
@@ -140,12 +142,13 @@ def test_of_a_burst_everything_is_due_at_once(one):
 
 
 def test_the_account_adds_up_over_all_phases(recorded):
-    for run, shapes in zip(recorded.values(), (len(SHAPES) + 2, len(BY_FOUR) - 1), strict=True):
+    for run, shapes in zip(recorded.values(), (len(EVERY_DAY) + 2, len(BY_FOUR) - 1), strict=True):
         load = run.report.load
         planned = shapes * COUNT + 140
         assert (load.offered, load.sent, load.not_sent, load.never_due) == (planned, planned, 0, 0)
         assert sum(phase.planned for phase in run.report.phases) == planned
         assert sum(run.report.series.offered) == sum(run.report.series.sent) == planned
+        assert (run.report.targets, run.report.models) == ((), ()), "there is one of each"
 
 
 # ---- plans that grow ------------------------------------------------------------------------------------
@@ -246,7 +249,7 @@ def longer(shape):
 
 
 @pytest.mark.slow
-@NAMES
+@pytest.mark.parametrize("name", SHAPES)
 def test_each_shape_by_its_flags(good, null, name):
     shape, count = longer(SHAPES[name])
     words = f"--url {null.url} {QUICK} {flags(shape.keys)}"
