@@ -369,6 +369,13 @@ def test_what_a_cap_keeps_back_is_offered_queued_and_in_the_latency_from_due(evi
     assert bound(run) == ("cap", "at most 2 in flight: 15.4 of 50 requests/s offered went through.")
 
 
+def test_a_load_too_short_to_fall_behind_is_bound_by_its_cap_all_the_same(evidence, answer, unsent):
+    rows = served(answer, unsent, [20.0 * i for i in range(15)], 2, lambda sent: 130.0, 300)
+    run = evidence(*rows, rate=50, cap=2, end_ms=300)
+    assert not saturated(run)
+    assert bound(run) == ("cap", "at most 2 in flight: 9 of 15 requests still waited at the end.")
+
+
 def test_a_limit_of_the_prefill_is_a_cap_as_well(evidence, open_loop):
     load = {"request_rate": 10.0, "prefill_concurrency": 3}
     run = evidence(*open_loop(lambda i: 50 + 100 * i, late=lambda i: 100 * i), load=load)

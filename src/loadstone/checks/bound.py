@@ -8,9 +8,9 @@ from loadstone.checks.arrivals import offered_load
 from loadstone.checks.client import client_cpu, processes, send_lag
 from loadstone.checks.evidence import Evidence
 from loadstone.checks.load import resource_waits
-from loadstone.checks.saturation import courses, limits
+from loadstone.checks.saturation import COMPLETED, courses, limits
 from loadstone.figures import brief
-from loadstone.metrics import capped
+from loadstone.metrics import Tables, capped
 from loadstone.plan.schedule import Phase
 
 BAD = ("INVALID", "DEGRADED")
@@ -27,8 +27,8 @@ def bound(evidence: Evidence) -> Bound | None:
     """What bounded a run; None when nothing was sent.
 
     `client`: it did not send what was due, by its own checks. `server`: without a limit of ours it did not keep up, or
-    everything was due at once. `cap`: requests waited for a slot of ours; so they do in any closed loop. `load`: all
-    that was offered was served.
+    everything was due at once. `cap`: requests waited for a slot of ours, or still did when the load ended; so they do
+    in any closed loop. `load`: all that was offered was served.
     """
     if not evidence.tables.attempted.any():
         return None
@@ -41,7 +41,17 @@ def bound(evidence: Evidence) -> Bound | None:
         if capped(worst.load):
             return Bound("cap", f"at most {limits(worst.load)}: {done} offered went through.")
         return Bound("server", f"the server completed {done} offered, and its latencies grew.")
-    return _by_shape(evidence.tables.loads)
+    return _by_queue(evidence.tables) or _by_shape(evidence.tables.loads)
+
+
+def _by_queue(tables: Tables) -> Bound | None:
+    """Where a limit of ours left more than the odd request waiting, in a load too short to show that it fell behind."""
+    for load in filter(capped, tables.loads):
+        own = tables.of_phases(load.name)
+        due, left = int((~own.never_due).sum()), int((~own.attempted & ~own.never_due).sum())
+        if left > (1 - COMPLETED) * due:
+            return Bound("cap", f"at most {limits(load)}: {left} of {due} requests still waited at the end.")
+    return None
 
 
 def _by_client(evidence: Evidence) -> str | None:
