@@ -279,6 +279,10 @@ def test_a_listed_warmup_and_cooldown_do_not_stop_by_a_criterion():
             "load.phases[0].stop_when = request_latency:2: is for measured phases.",
         ),
         (
+            [{"name": "a", "kind": "warmup", "sessions": 1, "cancellation_percent": 10}, {"name": "b"}],
+            "load.phases[0].cancellation_percent = 10: is not for a warm-up.",
+        ),
+        (
             [{"name": "a", "arrival_pattern": "poisson"}],
             "load.phases[0].arrival_pattern = poisson: has no effect in a closed loop; set request_rate or leave it out.",
         ),

@@ -157,6 +157,8 @@ def _phase(base: LoadConfig, table: Mapping[str, Any], where: str) -> PhaseLoad:
     own = {key: _value(key, value, where) for key, value in table.items() if key not in _TITLE}
     if kind != "measured" and own.get("stop_when"):
         raise refused(f"{where}.stop_when", "is for measured phases.", own["stop_when"])
+    if kind == "warmup" and own.get("cancellation_percent"):
+        raise refused(f"{where}.cancellation_percent", "is not for a warm-up.", own["cancellation_percent"])
     load = fitting(without(base, *_OF_MEASURED[kind]), own, f"{where}.", name, {key: key for key in SHAPE})
     if kind != "measured" and not bounded(load):
         raise UsageError(f"{where}: has no end; give it request_count, sessions or duration_s.")

@@ -54,9 +54,9 @@ def chooser(choice: Choice, seed: int) -> Callable[[int], int]:
 def canceller(phase: Phase, seed: int) -> Callable[[int], bool]:
     """Whether the request at a position of the phase is cancelled: when uniform(seed, position) < the phase's share.
 
-    Never in a phase that is not measured.
+    Never in a warm-up; in a cooldown as before, since the load is to stay as it was.
     """
     share = phase.cancelled_share
-    if phase.kind != "measured" or not share:
+    if phase.kind == "warmup" or not share:
         return lambda _position: False
     return lambda position: uniform(seed, position) < share
