@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadstone.load.counted import drawn_rows, due_rows
-from loadstone.plan.rate import constant
+from loadstone.plan.rate import constant, series
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Draft, Writer
 
@@ -69,3 +69,13 @@ def test_what_was_not_composed_in_time_counts_as_well(plan):
 
 def test_a_count_that_nothing_stopped_is_what_counts(plan):
     assert due_rows(phase(pattern="constant", curve=constant(10.0), requests=7), plan([0]), 1, None) == 7
+
+
+def test_a_rate_that_ends_at_0_may_come_to_less_than_the_count(plan):
+    falling = phase(pattern="constant", curve=series([(0, 10), (1, 0)]), requests=100)
+    assert due_rows(falling, plan([0]), 1, None) == 5, "at the areas 0 to 4, of 5 in all"
+
+
+def test_given_times_may_be_fewer_than_the_count(plan):
+    fixed = phase(pattern="fixed", one_turn=False, requests=100)
+    assert due_rows(fixed, plan([0, 900], [5], marks=3), 1, None) == 3

@@ -25,7 +25,7 @@ def due_rows(phase: Phase, plan: Path, seed: int, lasted_ns: int | None) -> int:
 
     Where all due times are drawn they are drawn again, so that those count as well that were not composed in time.
     """
-    if lasted_ns is None and phase.requests is not None:
+    if lasted_ns is None and phase.requests is not None and not _may_end_before(phase):
         return phase.requests
     if schedule.arrives(phase):
         bounds = [bound for bound in (phase.requests, phase.sessions) if bound is not None]
@@ -35,6 +35,11 @@ def due_rows(phase: Phase, plan: Path, seed: int, lasted_ns: int | None) -> int:
     return sum(
         1 for _ in takewhile(lambda row: not row.opens or lasted_ns is None or row.due_ns < lasted_ns, rows)
     )
+
+
+def _may_end_before(phase: Phase) -> bool:
+    """Whether a phase may have fewer rows than its count: of given times, and where the rate ends at 0."""
+    return phase.pattern == "fixed" or (bool(phase.curve) and phase.curve[-1].end_rate == 0)
 
 
 def _stop_row(phase: Phase) -> int:
