@@ -103,6 +103,11 @@ def test_a_queue_that_shrinks_does_not_grow(tables, answer):
     assert growing(tables(*rows, rate=10, cap=1, end_ms=2000)) is False
 
 
+def test_what_is_sent_a_moment_late_is_no_queue(tables, answer):
+    rows = [answer(100 * i + 50, due=100 * i, sent=100 * i + 0.1 * i) for i in range(20)]
+    assert growing(tables(*rows, rate=10, end_ms=2000)) is False
+
+
 def test_too_few_answers_do_not_grow(tables, answer):
     rows = [answer(100 * i + 50 + i, due=100 * i) for i in range(8)]
     assert growth(tables(*rows[:7], rate=10)) is None

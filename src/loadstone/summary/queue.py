@@ -10,6 +10,8 @@ from loadstone.summary.levels import Ints, levels
 
 QUARTERS = np.array([0.5, 0.75, 1.0])
 """The last quarter of the load is held against the one before it."""
+LEAST = 0.5
+"""Requests more that have to wait, in the mean: what is sent a moment late, one at a time, is no queue."""
 
 
 def waited(tables: Tables) -> tuple[Ints, Ints] | None:
@@ -33,7 +35,8 @@ def waited(tables: Tables) -> tuple[Ints, Ints] | None:
 
 
 def growing(tables: Tables) -> bool | None:
-    """Whether more requests waited in the last quarter of the load than in the quarter before; None without due times.
+    """Whether clearly more requests waited in the last quarter of the load than in the quarter before; None without due
+    times.
 
     The load is the last measured phase with due times, from its start to its stop.
     """
@@ -47,7 +50,7 @@ def growing(tables: Tables) -> bool | None:
     if not edges_s[-1] > 0:
         return False
     before, after = levels(came_ns - log.start_ns, went_ns - log.start_ns, edges_s)
-    return bool(after > before)
+    return bool(after - before > LEAST)
 
 
 def _timed(tables: Tables, name: str) -> bool:
