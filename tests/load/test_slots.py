@@ -392,6 +392,16 @@ def test_a_turn_due_at_the_stop_or_later_is_not_sent(cap):
     assert not loop.follow(first.row, START + 70)
 
 
+def test_with_a_cap_a_turn_that_was_due_is_not_sent_once_the_time_is_over():
+    loop = slots([*turns(0, 50, follows=0), *turns(60)], cap=1, stop_ns=START + 100)
+    first = loop.next(START)
+    assert not loop.follow(first.row, START + 130)
+    draining = slots([*turns(0, 50, follows=0), *turns(60)], cap=1, stop_ns=START + 100, drain=True)
+    first = draining.next(START)
+    assert draining.follow(first.row, START + 130)
+    assert draining.next(START + 130).due_ns == START + 50
+
+
 def test_an_open_loop_begins_conversations_whatever_others_think_about():
     loop = slots([*turns(0, 500), *turns(10)], cap=None)
     first = loop.next(START)

@@ -47,7 +47,10 @@ class Slots:
         self._limited = order.slots is not None or order.prefill is not None
         closes = self._limited and not order.drain_queue
         self._closes_ns = self.stop_ns if closes and self.stop_ns is not None else NEVER_NS
-        """Nothing at all is sent from then on. Without a limit, what was due before goes however late."""
+        """No conversation begins from then on. Without a limit, what was due before goes however late."""
+        cut_ns = order.cut_ns(start_ns)
+        self.cut_ns = NEVER_NS if cut_ns is None else cut_ns
+        """Nothing at all is sent from then on, and what is under way is cancelled."""
         self._waiting: list[tuple[int, int, Row]] = []
         """Rows that have been taken and whose time has not come, or who wait for a prefill place; by due time: a heap."""
         self._followed: list[tuple[Row, int]] = []
@@ -67,6 +70,8 @@ class Slots:
             self._places.advance(now)
         if now >= self._prefill.changes_ns:
             self._prefill.advance(now)
+        if now >= self.cut_ns:
+            return None
         if self._followed:
             self._follow_late(now)
         if not self._prefill.available:
@@ -130,7 +135,7 @@ class Slots:
 
     def follow(self, row: Row, ended_ns: int) -> bool:
         """Goes on with the conversation of a turn that ended well; False when it is over."""
-        if row.final or (self._drained and self._is_over(ended_ns)):
+        if row.final or self.closed(ended_ns) or (self._drained and self._is_over(ended_ns)):
             return False
         following = self._rows.after(row)
         if following is None:
@@ -181,7 +186,7 @@ class Slots:
 
     def closed(self, now: int) -> bool:
         """Whether the time is over in which anything may be sent."""
-        return now >= self._closes_ns
+        return now >= self._closes_ns or now >= self.cut_ns
 
     def wanted(self) -> int:
         """The row of the plan that is wanted next."""
