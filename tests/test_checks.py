@@ -376,6 +376,17 @@ def test_a_load_too_short_to_fall_behind_is_bound_by_its_cap_all_the_same(eviden
     assert bound(run) == ("cap", "at most 2 in flight: 9 of 15 requests still waited at the end.")
 
 
+def test_turns_that_wait_for_the_answer_before_wait_for_the_server(evidence, answer, unsent):
+    rows = []
+    for user in range(4):  # each asks every 100 ms, and its first answer takes until the end
+        rows.append(answer(990, due=0, sent=0, conversation=user, turn=0))
+        rows.append(unsent(due=100.0, conversation=user, turn=1))
+    load = {"user_centric_rate": 40.0, "users": 4, "duration_s": 0.5}
+    run = evidence(*rows, load=load, end_ms=500)
+    why = "4 of 8 requests still waited at the end, for the answer to the turn before them."
+    assert bound(run) == ("server", why)
+
+
 def test_a_limit_of_the_prefill_is_a_cap_as_well(evidence, open_loop):
     load = {"request_rate": 10.0, "prefill_concurrency": 3}
     run = evidence(*open_loop(lambda i: 50 + 100 * i, late=lambda i: 100 * i), load=load)

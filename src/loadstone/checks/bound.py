@@ -45,12 +45,18 @@ def bound(evidence: Evidence) -> Bound | None:
 
 
 def _by_queue(tables: Tables) -> Bound | None:
-    """Where a limit of ours left more than the odd request waiting, in a load too short to show that it fell behind."""
-    for load in filter(capped, tables.loads):
+    """Where more than the odd request was left waiting, in a load that does not show that anybody fell behind.
+
+    Without a limit of ours requests wait for nothing but the answer to the turn before.
+    """
+    for load in tables.loads:
         own = tables.of_phases(load.name)
         due, left = int((~own.never_due).sum()), int((~own.attempted & ~own.never_due).sum())
-        if left > (1 - COMPLETED) * due:
-            return Bound("cap", f"at most {limits(load)}: {left} of {due} requests still waited at the end.")
+        if load.timed and left > (1 - COMPLETED) * due:
+            waited = f"{left} of {due} requests still waited at the end"
+            if capped(load):
+                return Bound("cap", f"at most {limits(load)}: {waited}.")
+            return Bound("server", f"{waited}, for the answer to the turn before them.")
     return None
 
 
