@@ -64,7 +64,7 @@ class Loop(Slots):
             self.over(at_ns, unheard)
 
 
-def slots(due_times, cap, stop_ns=None, prefill=None, drain=False):
+def slots(due_times, cap, stop_ns=None, prefill=None, drain=False, grace_ns=None):
     def steps(level):
         return ((0, level),) if isinstance(level, int) else level
 
@@ -73,6 +73,7 @@ def slots(due_times, cap, stop_ns=None, prefill=None, drain=False):
         rows_fd=-1,
         first_row=0,
         duration_ns=None if stop_ns is None else stop_ns - START,
+        grace_ns=grace_ns,
         slots=steps(cap),
         prefill=steps(prefill),
         drain_queue=drain,
@@ -192,7 +193,7 @@ def test_an_open_loop_that_is_behind_still_sends_what_was_due_before_the_stop():
 def test_stopping_drops_the_rows_that_wait_and_ends_the_phase(cap):
     loop = slots([0, 100, 200], cap)
     launched(loop, START)
-    loop.stop(START + 50, START + 50)
+    loop.stop(START + 50, NEVER_NS, START + 50)
     assert launched(loop, START + 300) == []
     assert loop.exhausted()
 
@@ -206,10 +207,29 @@ def test_after_the_stop_a_plan_that_is_behind_is_not_waited_for(cap):
     assert loop.exhausted()
 
 
+@pytest.mark.parametrize("cap", [None, 2])
+def test_nothing_is_launched_from_the_moment_on_at_which_all_is_cancelled(cap):
+    loop = slots([0, 10, 20], cap)
+    launched(loop, START)
+    loop.stop(START + 50, START + 60, START + 5)
+    assert launched(loop, START + 60) == []
+    assert not loop.hungry()
+    assert loop.closed(START + 60)
+
+
+def test_a_grace_bounds_what_an_open_loop_that_is_behind_still_sends():
+    loop = slots([0, 90, 95], cap=None, stop_ns=START + 100, grace_ns=30)
+    launched(loop, START)
+    assert [request for request, _ in launched(loop, START + 129)] == [1, 2]
+    loop = slots([0, 90, 95], cap=None, stop_ns=START + 100, grace_ns=30)
+    launched(loop, START)
+    assert launched(loop, START + 130) == []
+
+
 def test_stopping_keeps_a_row_that_is_due_before_it():
     loop = slots([0, 40, 200], cap=None)
     launched(loop, START)
-    loop.stop(START + 50, START + 50)
+    loop.stop(START + 50, NEVER_NS, START + 50)
     assert not loop.exhausted()
     assert launched(loop, START + 45) == [(1, START + 40)]
     launched(loop, START + 50)
@@ -219,7 +239,7 @@ def test_stopping_keeps_a_row_that_is_due_before_it():
 def test_stopping_a_closed_loop_takes_effect_when_a_slot_frees():
     loop = slots(CLOSED, cap=1)
     launched(loop, START)
-    loop.stop(START + 10, START + 10)
+    loop.stop(START + 10, NEVER_NS, START + 10)
     loop.free(START + 20)
     assert launched(loop, START + 20) == []
     assert loop.exhausted()
@@ -342,7 +362,7 @@ def test_a_queue_that_is_drained_is_launched_after_the_stop_but_nothing_due_late
 def test_a_stop_before_its_time_ends_the_draining_too():
     loop = slots([0, 10], cap=1, stop_ns=START + 50, drain=True)
     launched(loop, START)
-    loop.stop(START + 60, START + 60)
+    loop.stop(START + 60, NEVER_NS, START + 60)
     loop.free(START + 70)
     assert launched(loop, START + 70) == []
     assert loop.exhausted()

@@ -71,6 +71,7 @@ class Slots:
         if now >= self._prefill.changes_ns:
             self._prefill.advance(now)
         if now >= self.cut_ns:
+            self._drained = True
             return None
         if self._followed:
             self._follow_late(now)
@@ -198,8 +199,12 @@ class Slots:
 
     # ---- the end --------------------------------------------------------------------------------------
 
-    def stop(self, stop_ns: int, now: int) -> list[Row]:
-        """Nothing that is due from `stop_ns` on is launched any more; the rows that had been taken and are let go."""
+    def stop(self, stop_ns: int, cut_ns: int, now: int) -> list[Row]:
+        """Nothing that is due from `stop_ns` on is launched any more, and from `cut_ns` on nothing at all.
+
+        The rows that had been taken and are let go.
+        """
+        self.cut_ns = min(cut_ns, self.cut_ns)
         self.stop_ns = stop_ns if self.stop_ns is None else min(stop_ns, self.stop_ns)
         if self._limited:
             self._closes_ns = min(self._closes_ns, self.stop_ns)

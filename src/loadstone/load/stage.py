@@ -14,7 +14,6 @@ class Stage:
 
     __slots__ = (
         "_cpu_ns",
-        "cut_ns",
         "ended",
         "flying",
         "given_up",
@@ -28,8 +27,6 @@ class Stage:
         self.order = order
         self.start_ns = start_ns
         self.slots = slots
-        self.cut_ns = order.cut_ns(start_ns)
-        """When what is still under way is cancelled; None: never."""
         self.flying = 0
         self.ended = 0
         self.given_up = False
@@ -39,9 +36,8 @@ class Stage:
 
     def stop(self, stop_ns: int, cut_ns: int, given_up: bool, now: int) -> list[Row]:
         """Sends nothing more that is due from `stop_ns` on; the rows that waited and will not be sent."""
-        self.cut_ns = cut_ns if self.cut_ns is None else min(cut_ns, self.cut_ns)
         self.given_up = given_up
-        return self.slots.stop(stop_ns, now)
+        return self.slots.stop(stop_ns, cut_ns, now)
 
     def is_over(self) -> bool:
         """Nothing is under way, and nothing will be."""

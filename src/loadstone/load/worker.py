@@ -172,7 +172,7 @@ class Worker:
             if now >= agenda.due_ns:
                 self._look(now)
             if now >= self._next_tick or len(rows) >= ROWS_A_WRITE:
-                self._tick(now)
+                self._tick(now_ns())  # what was launched meanwhile was sent after `now`
         self._tape.close()
 
     def _wait_s(self, now: int) -> float:
@@ -334,7 +334,7 @@ class Worker:
         for stage in self._agenda.stages.values():
             if stage.slots.closed(now):
                 self._send_nothing_more(stage, now)
-            if stage.cut_ns is not None and now >= stage.cut_ns:
+            if now >= stage.slots.cut_ns:
                 self._cut(stage, now)
 
     def _cut(self, stage: Stage, now: int) -> None:
