@@ -108,6 +108,23 @@ def test_what_is_sent_a_moment_late_is_no_queue(tables, answer):
     assert growing(tables(*rows, rate=10, end_ms=2000)) is False
 
 
+def standing(answer, *waiting):
+    """Quarters of one second: so many requests come and wait through the third of them, and so many through the last."""
+    third, last = waiting
+    return [
+        *(answer(1790, due=500, sent=750) for _ in range(third)),
+        *(answer(1790, due=750, sent=1000) for _ in range(last)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "grows"),
+    [((0, 0), False), ((0, 1), True), ((9, 10), True), ((10, 11), True), ((11, 12), False), ((20, 22), True), ((30, 32), False), ((8, 8), False), ((9, 4), False)],
+)  # fmt: skip
+def test_a_queue_grows_by_a_whole_request_and_a_tenth(waiting, grows, tables, answer):
+    assert growing(tables(*standing(answer, *waiting), rate=10, end_ms=1000)) is grows
+
+
 def test_too_few_answers_do_not_grow(tables, answer):
     rows = [answer(100 * i + 50 + i, due=100 * i) for i in range(8)]
     assert growth(tables(*rows[:7], rate=10)) is None

@@ -10,8 +10,10 @@ from loadstone.summary.levels import Ints, levels
 
 QUARTERS = np.array([0.5, 0.75, 1.0])
 """The last quarter of the load is held against the one before it."""
-LEAST = 0.5
-"""Requests more that have to wait, in the mean: what is sent a moment late, one at a time, is no queue."""
+LEAST = 1.0
+"""Requests more that have to wait, in the mean: what is sent a moment late, one at a time, is no queue ..."""
+LEAST_SHARE = 0.1
+"""... and this share more of those that waited before: a queue that has come to its length still trembles."""
 
 
 def waited(tables: Tables) -> tuple[Ints, Ints] | None:
@@ -50,7 +52,7 @@ def growing(tables: Tables) -> bool | None:
     if not edges_s[-1] > 0:
         return False
     before, after = levels(came_ns - log.start_ns, went_ns - log.start_ns, edges_s)
-    return bool(after - before > LEAST)
+    return bool(after - before >= max(LEAST, LEAST_SHARE * before))
 
 
 def _timed(tables: Tables, name: str) -> bool:
