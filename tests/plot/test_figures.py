@@ -84,6 +84,22 @@ def test_a_ramp_is_asked_for_as_a_ramp(run_folder, answer):
     assert (10.0, 15.0) in [(row["seconds"], row["rate"]) for row in asked]
 
 
+def test_no_dashes_lead_from_one_phase_to_the_next(run_folder, answer, phase_log):
+    rows = [
+        *(answer(at + 50, sent=at, phase="low") for at in range(0, 2000, 100)),
+        *(answer(at + 50, sent=at, phase="high") for at in range(5000, 6000, 50)),
+    ]
+    logs = [phase_log("low", 0, 2000, planned=20), phase_log("high", 5000, 6000, planned=20)]
+    load = {"phases": ({"name": "low", "request_rate": 10.0}, {"name": "high", "request_rate": 20.0})}
+    _, (_, asked) = drawn("request-rate", run_folder("two", *rows, phases=logs, load=load))
+    assert [(row["curve"], round(row["seconds"], 2), row["rate"]) for row in asked] == [
+        (0, 0.0, 10.0),
+        (0, 1.9, 10.0),
+        (1, 5.0, 20.0),
+        (1, 5.95, 20.0),
+    ]
+
+
 def test_the_queue_grows_and_ends_with_the_load(capped):
     found, (rates, queue) = drawn("offered-sent-queued", capped)
     assert "7 requests never sent." in " ".join(found["title"]["subtitle"])

@@ -56,8 +56,12 @@ def unlike(curves: Iterable[pl.DataFrame]) -> list[pl.DataFrame]:
 
 
 def together(curves: list[pl.DataFrame]) -> pl.DataFrame:
-    """Curves below each other, told apart by `curve`."""
-    return pl.concat(one.with_columns(curve=pl.lit(number)) for number, one in enumerate(curves))
+    """Curves below each other, told apart by `curve`; each phase of one is a curve of its own.
+
+    A line would go on over a pair of nulls, from the end of a phase to the start of the next.
+    """
+    broken = pl.concat([part for one in curves for part in (one, one.clear(1))])
+    return broken.with_columns(curve=pl.col("seconds").is_null().cum_sum()).drop_nulls()
 
 
 def _curve(phase: Phase, stop_s: float) -> Iterator[tuple[float, float]]:
@@ -112,7 +116,7 @@ def _placed(points: Iterator[tuple[float, float]], log: PhaseLog, run: Run) -> l
 
 
 def _frame(points: list[Point], name: str) -> pl.DataFrame | None:
-    """A frame of points; a pair of nulls breaks the line between phases."""
+    """A frame of points; a pair of nulls stands between phases."""
     if not points:
         return None
     schema = {"seconds": pl.Float64, name: pl.Float64}
