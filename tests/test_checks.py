@@ -7,8 +7,11 @@ from tests.conftest import ns
 
 from loadstone.checks import CHECKS, Evidence, bound, certify, saturated
 from loadstone.checks.advice import ADVICE
+from loadstone.checks.saturation import limits
+from loadstone.config import InputConfig, LoadConfig
 from loadstone.folder import ClockLog, DeathLog, PhaseLog, WorkerLog
 from loadstone.metrics import all_metrics
+from loadstone.plan import schedule
 from loadstone.read.outcome import FAILURES
 from loadstone.summary import measure
 
@@ -385,6 +388,12 @@ def test_turns_that_wait_for_the_answer_before_wait_for_the_server(evidence, ans
     run = evidence(*rows, load=load, end_ms=500)
     why = "4 of 8 requests still waited at the end, for the answer to the turn before them."
     assert bound(run) == ("server", why)
+
+
+def test_slots_of_several_turns_are_conversations():
+    load, data = LoadConfig(request_rate=1.0, concurrency=2), InputConfig(turns_mean=3.0)
+    (several,), (single,) = schedule.phases(load, data), schedule.phases(load)
+    assert (limits(several), limits(single)) == ("2 conversations", "2 in flight")
 
 
 def test_a_limit_of_the_prefill_is_a_cap_as_well(evidence, open_loop):

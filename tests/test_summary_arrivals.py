@@ -50,6 +50,15 @@ def test_the_rate_of_conversations_is_not_called_one_of_requests():
     assert words(phase(user_centric_rate=2.0, users=3), "conversations") == "3 users, 2 requests/s"
 
 
+def test_a_slot_holds_a_conversation_and_not_a_request():
+    capped = phase(request_rate=2.0, concurrency=3, prefill_concurrency=1, arrival_pattern="constant")
+    assert words(capped, "conversations") == (
+        "constant 2 conversations/s, at most 3 conversations, at most 1 before their first token"
+    )
+    ramp = phase(request_rate=2.0, concurrency=3, concurrency_ramp_s=4.0, arrival_pattern="constant")
+    assert words(ramp, "conversations") == "constant 2 conversations/s, at most 1 to 3 (by 3 s) conversations"
+
+
 def test_the_same_as_data():
     found = arrivals(
         phase(request_rate=8.0, request_rate_ramp_s=4.0, concurrency=2, concurrency_ramp_s=1.0, conditioned=False)

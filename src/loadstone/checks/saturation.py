@@ -92,7 +92,8 @@ def courses(tables: Tables) -> list[Course]:
 def limits(load: Phase) -> str:
     """What a phase has of slots, in words: `2 in flight and 1 before its first token`."""
     several = f"{load.prefill} before their first token" if load.prefill else ""
-    return " and ".join(filter(None, [f"{load.slots} in flight" if load.slots else "", several]))
+    held = "in flight" if load.one_turn else "conversations"
+    return " and ".join(filter(None, [f"{load.slots} {held}" if load.slots else "", several]))
 
 
 def _flags(load: Phase) -> str:

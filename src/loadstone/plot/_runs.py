@@ -15,7 +15,7 @@ from loadstone import folder as layout
 from loadstone.errors import UsageError
 from loadstone.metrics import Tables
 from loadstone.plan.schedule import Phase
-from loadstone.summary.arrivals import words
+from loadstone.summary.arrivals import arriving, words
 from loadstone.terminal import fit, printable
 
 MOST_LABEL = 60
@@ -125,7 +125,7 @@ def names(loads: Sequence[str], configs: Sequence[Mapping[str, Any]], folders: S
 
 def load_words(tables: Tables) -> str:
     """The load of the measured phases, short enough for a legend: `poisson 10/s, at most 64 in flight`."""
-    told = dict.fromkeys(words(phase) for phase in tables.loads)
+    told = dict.fromkeys(words(phase, arriving(tables)) for phase in tables.loads)
     return " then ".join(told).replace(" requests/s", "/s").replace(", unconditioned", "")
 
 

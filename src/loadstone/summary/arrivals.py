@@ -48,7 +48,7 @@ def arrivals(phase: Phase, what: str = "requests") -> Arrivals:
 
 def words(phase: Phase, what: str = "requests") -> str:
     """The load in a few words: `concurrency 8`, `poisson 10 requests/s, unconditioned, at most 64 in flight`."""
-    return ", ".join([_process(phase, what), *_limits(phase)])
+    return ", ".join([_process(phase, what), *_limits(phase, what)])
 
 
 def _process(phase: Phase, what: str) -> str:
@@ -66,9 +66,11 @@ def _process(phase: Phase, what: str) -> str:
     return f"{phase.pattern}{shape} {_rate(phase, what)}{drawn}"
 
 
-def _limits(phase: Phase) -> Iterator[str]:
+def _limits(phase: Phase, what: str) -> Iterator[str]:
+    """The limits in words. A slot holds a conversation to its last turn, also while nothing of it is in flight."""
     if phase.slots is not None and phase.timed:
-        yield f"at most {_levels(phase.slots, phase.slot_steps)} in flight"
+        held = "in flight" if what == "requests" else what
+        yield f"at most {_levels(phase.slots, phase.slot_steps)} {held}"
     if phase.prefill is not None:
         yield f"at most {_levels(phase.prefill, phase.prefill_steps)} before their first token"
     if phase.cancelled_share:
