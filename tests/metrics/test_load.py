@@ -99,6 +99,13 @@ def test_counts_and_duration(tables, answer, mean, reason):
     assert reason("request_count", tables()) == "no request was sent."
 
 
+def test_what_a_dead_worker_lost_was_offered_and_never_sent(tables, answer, mean):
+    lost = [answer(outcome="client-fault", due=at) | {"sent_ns": None, "done_ns": None} for at in (40, 60)]
+    run = tables(answer(100), *lost, rate=10, end_ms=90)
+    assert counts(mean, run) == (3, 1, 0)
+    assert mean("queue_depth", run) == pytest.approx(((90 - 40) + (90 - 60)) / 100)
+
+
 def counts(mean, run):
     return tuple(mean(name, run) for name in ("offered_count", "sent_count", "queued_count"))
 

@@ -151,3 +151,56 @@ def test_a_turn_is_ready_when_it_is_due_and_the_turn_before_has_ended(tables, an
     ]
     ready = tables(*rows).ready_ns.to_list()
     assert ready == [ns(0), ns(500), ns(100), ns(900), ns(600), None, None]
+
+
+def test_a_user_who_begins_in_the_middle_of_a_conversation_is_ready_when_due(tables, answer):
+    rows = [answer(100 + 10 * turn, due=turn, sent=turn, conversation=1, turn=turn) for turn in (2, 3)]
+    run = tables(*rows)
+    assert run.opens.tolist() == [True, False]
+    assert run.ready_ns.to_list() == [ns(2), ns(120)]
+    second = run.only(np.array([False, True]))  # the turn before it is not among these
+    assert (second.opens.tolist(), second.ready_ns.to_list()) == ([False], [None])
+
+
+QUEUED = {"request_rate": 10.0, "duration_s": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("load", "stop", "left"),
+    [
+        ({"concurrency": 2}, 1000, [50, 940, 1000, 1000]),
+        ({"concurrency": 2, "drain_queue": True}, 1000, [50, 940, 1500, 1500]),
+        ({"concurrency": 2, "drain_queue": True}, 990, [50, 940, 990, 990]),  # stopped before its time
+        ({"prefill_concurrency": 2}, 1000, [50, 940, 1000, 1000]),
+        ({}, 1000, [50, 940, 1500, 1000]),  # no turn follows another one after the stop
+        ({}, 990, [50, 940, 1500, 990]),
+    ],
+)
+def test_the_queue_is_left_when_sent_given_up_or_when_nothing_is_sent_any_more(
+    load, stop, left, tables, answer, unsent
+):
+    rows = [
+        answer(400, due=0, sent=50, conversation=1, turn=0),
+        unsent(due=100, done_ns=ns(940), conversation=2, turn=0),  # it had waited for a connection
+        unsent(due=200, conversation=3, turn=0),
+        unsent(due=300, conversation=1, turn=1),
+        unsent(conversation=1, turn=2) | {"due_ns": None},
+    ]
+    run = tables(*rows, load=QUEUED | load, phases=[phase("measured", 0, stop, 1500)])
+    assert run.left_queue_ns.to_list() == [*map(ns, left), None]
+    waited = [left[1] - 100, left[2] - 200, left[3] - 300]
+    assert run.cut_off_ms("due_ns").tolist() == pytest.approx([np.nan, *waited, np.nan], nan_ok=True)
+
+
+def test_what_the_client_lost_before_it_was_sent_is_neither_sent_nor_unsent_nor_never_due(
+    tables, answer, unsent
+):
+    lost = answer(outcome="client-fault", due=300) | {"sent_ns": None}
+    rows = [answer(50), answer(outcome="client-fault"), lost, lost | {"due_ns": None}, unsent()]
+    rows.append(unsent() | {"due_ns": None})
+    run = tables(*rows, rate=10)
+    assert run.attempted.tolist() == [True, True, False, False, False, False]
+    assert run.lost.tolist() == [False, False, True, True, False, False]
+    assert run.unsent.tolist() == [False, False, False, False, True, False]
+    assert run.never_due.tolist() == [False, False, False, False, False, True]
+    assert np.isnan(run.cut_off_ms("due_ns")[2])  # nobody knows how long it would have waited

@@ -50,6 +50,9 @@ OUT_OF_TIME = frozenset({TIMEOUT_FIRST_TOKEN, TIMEOUT_IDLE, TIMEOUT_TOTAL})
 ENDED_BY_CLIENT = CENSORED | OUT_OF_TIME | {TIMEOUT_CONNECT, TOO_LARGE, CLIENT_FAULT}
 """Outcomes whose end is a moment of the client's choosing and no event of the server's."""
 
+_TURN = pl.col("turn").fill_null(0)
+_OPENS = (_TURN.min().over("phase", "conversation") == _TURN).alias("opens")
+
 _READ_TOKENS = 1 << 17
 """Tokens read together, about one row group of the file; one token is 20 bytes in the list columns."""
 _PART_TOKENS = 1 << 15
@@ -60,8 +63,8 @@ _PART_TOKENS = 1 << 15
 class Tables:
     """The measured phases of one run, or a part of them.
 
-    `requests` has one row a request, in the columns `SCALARS` of `read.schema.REQUESTS`; arrays that have one
-    entry a request are in its order. Build it with `Tables.read`.
+    `requests` has one row a request, in the columns `SCALARS` of `read.schema.REQUESTS` and `opens` (see there); arrays
+    that have one entry a request are in its order. Build it with `Tables.read`.
     """
 
     requests: pl.DataFrame
@@ -84,7 +87,7 @@ class Tables:
         names = [log.name for log in logs]
         rows = table.select(*SCALARS).with_row_index("at").filter(pl.col("phase").is_in(names))
         # A byte a request where a name would take sixteen.
-        requests = rows.with_columns(pl.col("phase").cast(pl.Enum(names))).collect()
+        requests = rows.with_columns(pl.col("phase").cast(pl.Enum(names)), _OPENS).collect()
         at = requests["at"].cast(pl.Int64).to_numpy()
         return cls(requests.drop("at"), run, logs, table, at)
 
@@ -140,10 +143,12 @@ class Tables:
 
     def of_phase(self, moment: str) -> pl.Series:
         """For every request a moment of its own phase: `start_ns`, `stop_ns` or `end_ns` of the log."""
-        told = {log.name: getattr(log, moment) for log in self.phases}
-        return (
-            self.requests["phase"].cast(pl.String).replace_strict(told, default=None, return_dtype=pl.Int64)
-        )
+        return self._by_phase({log.name: getattr(log, moment) for log in self.phases})
+
+    def _by_phase(self, moments: dict[str, int]) -> pl.Series:
+        """For every request the one of these moments that its phase has."""
+        name = self.requests["phase"].cast(pl.String)
+        return name.replace_strict(moments, default=None, return_dtype=pl.Int64)
 
     @cached_property
     def succeeded(self) -> NDArray[np.bool_]:
@@ -157,8 +162,21 @@ class Tables:
 
     @cached_property
     def attempted(self) -> NDArray[np.bool_]:
-        """For every request, whether it was tried at all: every outcome but not-sent."""
-        return (self.requests["outcome"] != NOT_SENT).to_numpy()
+        """For every request, whether it was sent, or that was tried: neither not-sent nor lost."""
+        attempted: NDArray[np.bool_] = (self.requests["outcome"] != NOT_SENT).to_numpy() & ~self.lost
+        return attempted
+
+    @cached_property
+    def lost(self) -> NDArray[np.bool_]:
+        """For every request, whether the client itself lost it before it was sent, as with a worker that died."""
+        lost = (pl.col("outcome") == CLIENT_FAULT) & pl.col("sent_ns").is_null()
+        return self.requests.select(lost).to_series().to_numpy()
+
+    @cached_property
+    def unsent(self) -> NDArray[np.bool_]:
+        """For every request, whether it was due and never sent, though the client had not lost it."""
+        unsent: NDArray[np.bool_] = ~self.attempted & ~self.lost & ~self.never_due
+        return unsent
 
     @cached_property
     def censored(self) -> NDArray[np.bool_]:
@@ -173,7 +191,8 @@ class Tables:
     @cached_property
     def never_due(self) -> NDArray[np.bool_]:
         """For every request, whether it was never sent and had no due time: the turn before it had not ended."""
-        never: NDArray[np.bool_] = ~self.attempted & self.requests["due_ns"].is_null().to_numpy()
+        unknown = self.requests["due_ns"].is_null().to_numpy()
+        never: NDArray[np.bool_] = ~self.attempted & ~self.lost & unknown
         return never
 
     @cached_property
@@ -263,16 +282,35 @@ class Tables:
     def cut_off_ms(self, start: str) -> NDArray[np.float64]:
         """For every request that was cut off, the milliseconds from `start` until then; NaN for all others.
 
-        Counted from the due time, also for those that were never sent because the load was stopped: until the stop of
-        their phase.
+        Counted from the due time, also for those that were never sent because the load was stopped: until they were given
+        up (`left_queue_ns`).
         """
         ended_ms = np.where(self.cut_off, self.ms(start, "done_ns"), np.nan)
         if start != "due_ns":
             return ended_ms
-        waited_ms = (
-            ((self.of_phase("stop_ns") - self.requests["due_ns"]) / 1e6).fill_null(float("nan")).to_numpy()
+        waited = (self.left_queue_ns - self.requests["due_ns"]) / 1e6
+        waited_ms = waited.fill_null(float("nan")).to_numpy()
+        return np.where(self.unsent & (waited_ms >= 0), waited_ms, ended_ms)
+
+    @cached_property
+    def left_queue_ns(self) -> pl.Series:
+        """For every request the moment it no longer waited to be sent; null where it was never due.
+
+        That is when it was sent; of one that never was, when it was given up, and else when its phase sent no such request
+        any more: after the stop, or at the end where what was due went on being sent.
+        """
+        opens, follows = (self._sends_until_ns(later) for later in (False, True))
+        until = pl.when(pl.Series(self.opens)).then(opens).otherwise(follows)
+        left = pl.when(pl.col("due_ns").is_not_null()).then(pl.coalesce("sent_ns", "done_ns", until))
+        return self.requests.select(left.alias("left_queue_ns")).to_series()
+
+    def _sends_until_ns(self, later: bool) -> pl.Series:
+        """For every request when its phase sends nothing any more; of `later` turns, or of those that open a conversation."""
+        loads = {load.name: load for load in self.loads}
+        goes_on = {log.name for log in self.phases if _goes_on(loads.get(log.name), log, later)}
+        return self._by_phase(
+            {log.name: log.end_ns if log.name in goes_on else log.stop_ns for log in self.phases}
         )
-        return np.where(~self.attempted & (waited_ms >= 0), waited_ms, ended_ms)
 
     @cached_property
     def left_ns(self) -> pl.Series:
@@ -280,24 +318,30 @@ class Tables:
         end = pl.coalesce("done_ns", "last_ns", "sent_ns")
         return self.requests.select(pl.when(pl.col("sent_ns").is_not_null()).then(end)).to_series()
 
+    @property
+    def opens(self) -> NDArray[np.bool_]:
+        """For every request, whether its conversation began with it: the first turn that was planned, whatever its number."""
+        return self.requests["opens"].to_numpy()
+
     @cached_property
     def ready_ns(self) -> pl.Series:
         """For every request the moment from which on only a slot, and the client, stood between it and its sending.
 
         That is when it was due; where the turn before it in its conversation ended later, that end. Null where it was
-        never due, and where the turn before never ended.
+        never due, and where the turn before never ended, or is not among these requests.
         """
         due = self.requests["due_ns"]
-        turns = self.requests.select(
-            "phase", "conversation", pl.col("turn").fill_null(0), left_ns=self.left_ns
-        )
-        if not (turns["turn"] > 0).any():
+        if self.opens.all():
             return due.alias("ready_ns")
-        before = pl.col("left_ns").shift(1).over("phase", "conversation", order_by="turn")
-        ended = turns.select(before.alias("left_ns"), first=pl.col("turn") == 0)
+        turns = self.requests.select("phase", "conversation", "turn", "opens", left_ns=self.left_ns)
+        left_ns, turn = (
+            pl.col(name).shift(1).over("phase", "conversation", order_by="turn")
+            for name in ("left_ns", "turn")
+        )
+        ended = turns.select("opens", left_ns=pl.when(turn == pl.col("turn") - 1).then(left_ns))
         known = pl.col("left_ns").is_not_null() & due.is_not_null()
         later = pl.when(known).then(pl.max_horizontal(due, "left_ns"))
-        return ended.select(pl.when("first").then(due).otherwise(later).alias("ready_ns")).to_series()
+        return ended.select(pl.when("opens").then(due).otherwise(later).alias("ready_ns")).to_series()
 
     @cached_property
     def several_choices(self) -> NDArray[np.bool_]:
@@ -334,6 +378,18 @@ class Tables:
 def capped(load: Phase) -> bool:
     """Whether requests of a phase have due times of their own and may have to wait for a slot all the same."""
     return load.timed and not (load.slots is None and load.prefill is None)
+
+
+def _goes_on(load: Phase | None, log: PhaseLog, later: bool) -> bool:
+    """Whether a phase went on sending what was due before its stop: `later` turns, or those that open a conversation.
+
+    A queue that is drained is sent to its end, unless the phase is stopped before its time. Without a limit what was due
+    goes out however late, but no turn follows another one any more.
+    """
+    if load is None:
+        return False
+    whole = load.duration_ns is not None and log.stop_ns - log.start_ns >= load.duration_ns
+    return (load.drain_queue and whole) or not (later or capped(load))
 
 
 def _blocks(at: Ints, rows: int) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Load: what was offered, what was sent, and what was under way.
 
-A request is *offered* when it is due, whether it is sent or not: offered = sent + due and never sent. A turn that
+A request is *offered* when it is due, whether it is sent or not: offered = sent + due and never sent + lost by the client
+before it was sent. A turn that
 follows another one is due when that one has ended, its think time later; if it never ended, the turn was never due.
 """
 
@@ -33,23 +34,23 @@ def request_count(tables: Tables) -> Result:
 
 @metric("offered_count", unit="requests", better="neither", needs=("rate", "plan"))
 def offered_count(tables: Tables) -> Result:
-    """Requests that were due: sent_count + queued_count."""
-    return float(tables.attempted.sum()) + _queued(tables)
+    """Requests that were due: sent_count + queued_count, and those that the client lost before it sent them."""
+    return float(np.sum(tables.attempted | tables.lost | tables.unsent))
 
 
 @metric("sent_count", unit="requests", better="neither", needs=("plan",))
 def sent_count(tables: Tables) -> Result:
-    """Requests that were sent, or for which that was tried: every outcome but `not-sent`."""
+    """Requests that were sent, or for which that was tried: neither `not-sent` nor lost with a worker that died."""
     return float(tables.attempted.sum())
 
 
 @metric("queued_count", unit="requests", better="lower", needs=("rate", "plan"))
 def queued_count(tables: Tables) -> Result:
-    """Requests that were due and never sent: they waited at the client until their phase stopped.
+    """Requests that were due and never sent: they waited at the client until their phase sent nothing any more.
 
     For a slot, for a client that did not keep up, or for the turn before them.
     """
-    return float(_queued(tables))
+    return float(tables.unsent.sum())
 
 
 @metric("late_count", unit="requests", better="lower", needs=("no cap", "attempt"))
@@ -119,11 +120,12 @@ def concurrency(tables: Tables) -> Result:
 def queue_depth(tables: Tables) -> Result:
     """Requests that were due and not yet sent, over the window, weighted by time.
 
-    A request is in the queue from `due` to `sent`; one never sent until its phase stopped. The statistics are those of
-    concurrency: the mean is the area under the curve / window.
+    A request is in the queue from `due` to `sent`; one never sent until it was given up, or its phase sent nothing any
+    more: after its stop, with --drain-queue (or without a limit) at its end. The statistics are those of concurrency: the
+    mean is the area under the curve / window.
     """
     return _over_time(
-        (*_present(stretch.requests["due_ns"], _left_queue_ns(stretch)), stretch.window_ns)
+        (*_present(stretch.requests["due_ns"], stretch.left_queue_ns), stretch.window_ns)
         for stretch in tables.stretches
         if stretch.window_ns
     )
@@ -151,16 +153,6 @@ def completed_rate(tables: Tables) -> Result:
     return _rate(
         stretch.requests["done_ns"].filter(pl.Series(stretch.succeeded)) for stretch in tables.stretches
     )
-
-
-def _queued(tables: Tables) -> int:
-    return int((~tables.attempted & ~tables.never_due).sum())
-
-
-def _left_queue_ns(tables: Tables) -> pl.Series:
-    """For every request when it was no longer waiting to be sent; null where that is not known."""
-    stop = pl.when(pl.Series(~tables.attempted)).then(tables.of_phase("stop_ns"))
-    return tables.requests.select(pl.coalesce("sent_ns", "done_ns", stop)).to_series()
 
 
 def _present(came_ns: pl.Series, went_ns: pl.Series) -> tuple[Ints, Ints]:
