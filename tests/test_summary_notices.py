@@ -270,3 +270,24 @@ def test_what_later_turns_hold_is_told_and_which_never_came(told, answer, unsent
         "1 later turn never became due, because the turn before failed or was still under way at the end: planned, but not"
         " offered."
     )
+
+
+def test_a_ramp_longer_than_its_phase_tells_how_far_it_came(told, answer):
+    ramp = {"request_rate_ramp_s": 5.0, "arrival_pattern": "constant"}
+    (found,) = told(answer(5), rate=20.0, load=ramp, end_ms=1000)
+    assert found == (
+        "The rate was to come to 20 requests/s by 5 s, but the load stopped after 1 s, when it was 4: a shorter ramp, or a"
+        " longer load, gets there."
+    )
+    assert told(answer(5), rate=20.0, load=ramp, end_ms=5000) == ()
+
+
+def test_limits_of_several_phases_that_did_not_get_there_bear_their_names(told, answer, phase_log):
+    slow = {"name": "slow", "concurrency": 9, "concurrency_ramp_s": 8.0}
+    load = {"phases": (slow, {"name": "steady", "concurrency": 9})}
+    logs = [phase_log("slow", 0, 4000, planned=1), phase_log("steady", 4000, 6000, planned=1)]
+    found = told(answer(5, phase="slow"), answer(4005, sent=4000, phase="steady"), phases=logs, load=load)
+    assert found[1:] == (
+        "The concurrency of slow was to come to 9 by 7.5 s, but slow stopped after 4 s, when it was 5: a shorter ramp, or a"
+        " longer load, gets there.",
+    )

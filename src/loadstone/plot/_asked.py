@@ -12,6 +12,7 @@ from loadstone.folder import PhaseLog
 from loadstone.plan.rate import Segment
 from loadstone.plan.schedule import Phase
 from loadstone.plot._runs import Run
+from loadstone.summary.ramps import rate_at
 
 POINTS = 40
 """Of an exponential course."""
@@ -79,16 +80,7 @@ def _piece(segment: Segment, stop_s: float) -> Iterator[tuple[float, float]]:
     parts = POINTS if segment.course == "exponential" and moving_s else 1
     afters_s = [moving_s * part / parts for part in range(parts + 1)]
     for after_s in dict.fromkeys([*afters_s, whole_s]):
-        yield segment.start_s + after_s, _rate_at(segment, after_s)
-
-
-def _rate_at(segment: Segment, after_s: float) -> float:
-    if not segment.span_s:
-        return segment.rate
-    share = min(after_s / segment.span_s, 1.0)
-    if segment.course == "exponential":
-        return float(segment.rate * (segment.end_rate / segment.rate) ** share)
-    return segment.rate + (segment.end_rate - segment.rate) * share
+        yield segment.start_s + after_s, rate_at(segment, after_s)
 
 
 def _stairs(steps: list[tuple[float, float]], stop_s: float) -> Iterator[tuple[float, float]]:

@@ -8,12 +8,15 @@ from itertools import pairwise
 from loadstone.clock import SECOND_NS
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
+from loadstone.summary.arrivals import arriving
+from loadstone.summary.ramps import CutShort, cut_short
 
 
 def about_load(tables: Tables) -> Iterator[str]:
     """One sentence for each trait of the load that changes what the numbers mean."""
     yield from _about_phases(tables)
     yield from _about_arrivals(tables)
+    yield from _about_ramps(tables)
     yield from _about_conversations(tables)
     yield from _about_cancellation(tables)
 
@@ -40,6 +43,24 @@ def _about_arrivals(tables: Tables) -> Iterator[str]:
             f"The arrivals of {', '.join(conditioned)} were stretched so that the last of N is due at N/rate exactly: they"
             " are no longer independent of each other, and a run is a little more even than the process it is named after."
         )
+
+
+def _about_ramps(tables: Tables) -> Iterator[str]:
+    """Rates and limits whose change the phase did not last long enough for."""
+    loads = {load.name: load for load in tables.loads}
+    for log in tables.phases:
+        lasted_s = (log.stop_ns - log.start_ns) / SECOND_NS
+        for ramp in cut_short(loads[log.name], lasted_s) if log.name in loads else ():
+            unit = f" {arriving(tables)}/s" if ramp.of == "rate" else ""
+            yield _cut_short(ramp, unit, log.name if len(tables.phases) > 1 else "", lasted_s)
+
+
+def _cut_short(ramp: CutShort, unit: str, phase: str, lasted_s: float) -> str:
+    of = f" of {phase}" if phase else ""
+    return (
+        f"The {ramp.of}{of} was to come to {brief(ramp.end)}{unit} by {brief(ramp.by_s)} s, but {phase or 'the load'} stopped"
+        f" after {brief(lasted_s)} s, when it was {brief(ramp.reached)}: a shorter ramp, or a longer load, gets there."
+    )
 
 
 def _about_conversations(tables: Tables) -> Iterator[str]:
