@@ -267,8 +267,30 @@ def test_what_later_turns_hold_is_told_and_which_never_came(told, answer, unsent
         "1 request is a later turn of a conversation: the prompt holds the questions before it, but"
     )
     assert missed == (
-        "1 later turn never became due, because the turn before failed or was still under way at the end: planned, but not"
-        " offered."
+        "1 later turn never became due (planned, but not offered): 1 after a turn that failed, was cancelled or was not over."
+    )
+
+
+def test_why_turns_never_became_due_is_told_apart(told, answer, unsent):
+    """Conversation 0 was due and never sent; 1 failed; 2 waits for a turn that is due; 3 begins at its turn 2 and is under
+    way; 4 and 5 are answered, 5 at its turn 3."""
+
+    def missed(conversation, *turns):
+        return [unsent(conversation=conversation, turn=turn, due_ns=None) for turn in turns]
+
+    rows = [
+        *[unsent(due=900, conversation=0, turn=0), *missed(0, 1, 2, 3)],
+        *[answer(5, due=0, conversation=1, turn=0, outcome="reset"), *missed(1, 1)],
+        *[answer(5, due=0, conversation=2, turn=0), unsent(due=9, conversation=2, turn=1), *missed(2, 2)],
+        *[answer(5, due=0, done=990, conversation=3, turn=2, outcome="cut"), *missed(3, 3)],
+        *[answer(5, due=0, conversation=4, turn=0), *missed(4, 1, 2)],
+        *[answer(5, due=0, conversation=5, turn=3), *missed(5, 4)],
+        *[unsent(conversation=6, turn=0, due_ns=None), *missed(6, 1)],
+    ]
+    found = told(*rows, rate=10)
+    assert found[1] == (
+        "10 later turns never became due (planned, but not offered): 4 of conversations that never began, 3 after a turn that"
+        " failed, was cancelled or was not over, 3 whose time was to come after the stop."
     )
 
 

@@ -10,6 +10,7 @@ from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
 from loadstone.summary.arrivals import arriving
 from loadstone.summary.ramps import CutShort, cut_short
+from loadstone.summary.turns import never_due
 
 
 def about_load(tables: Tables) -> Iterator[str]:
@@ -73,11 +74,17 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
             f"{counted(held, 'request')} {'is a later turn' if held == 1 else 'are later turns'} of a conversation: the prompt"
             " holds the questions before it, but not the server's answers to them."
         )
-    if missed := int((later & tables.never_due).sum()):
-        yield (
-            f"{counted(missed, 'later turn')} never became due, because the turn before failed or was still under way at the"
-            " end: planned, but not offered."
+    missed = never_due(tables)
+    if any(missed):
+        reasons = (
+            f"{missed.not_begun:,} of conversations that never began" if missed.not_begun else "",
+            f"{missed.held_up:,} after a turn that failed, was cancelled or was not over"
+            if missed.held_up
+            else "",
+            f"{missed.too_late:,} whose time was to come after the stop" if missed.too_late else "",
         )
+        why = ", ".join(filter(None, reasons))
+        yield f"{counted(sum(missed), 'later turn')} never became due (planned, but not offered): {why}."
 
 
 def _about_cancellation(tables: Tables) -> Iterator[str]:
