@@ -196,3 +196,15 @@ def test_an_interrupt_in_the_second_phase_keeps_the_first_whole(interrupted):
     assert second.log.planned == len(second.table)
     assert run.report.outcomes.warmup == {"ok-length": 2}
     assert (run.log.end, run.log.stopped_by) == ("interrupted", "user")
+
+
+def test_all_workers_begin_a_phase_that_follows_a_closed_loop_at_one_moment(good, steady, tmp_path):
+    phases = [
+        {"name": "closed", "request_count": 11, "concurrency": 4},
+        {"name": "open", "request_rate": 100, "duration_s": 0.5, "handover": "seamless"},
+    ]
+    config = phases_file(tmp_path / "phases.toml", *phases)
+    run = good(f"--url {steady.url} --config {config} {SHORT} --osl 8 --workers 2")
+    phase = Recorded(run, "open")
+    phase.holds_the_plan()
+    assert (phase.table["due_ns"] < phase.log.stop_ns).all()

@@ -197,6 +197,30 @@ def test_an_open_loop_hands_over_at_a_moment_that_all_workers_keep(led):
     assert [flown.due_ns - measured.start_ns for flown in run.flights[10:]] == due
 
 
+def test_due_times_after_a_closed_loop_count_from_one_moment_in_all_workers(led):
+    due = [i * 10 * MS for i in range(20)]
+    run = led(slow, due=[*[-1] * 11, *due], first_rows=(0, 11))
+    conducted = run.lead(
+        phase(name="warmup", slots=2, requests=11),
+        phase(pattern="fixed", slots=None, requests=20, first_row=11, seamless=True),
+    )
+    warm, measured = conducted.phases
+    assert [flown.due_ns - measured.start_ns for flown in run.flights[11:]] == due
+    assert {len(run.by_worker)} == {2}
+    assert measured.start_ns > warm.start_ns
+
+
+def test_a_closed_loop_hands_over_to_due_times_at_the_end_of_its_duration(led):
+    run = led(slow, due=[*[-1] * 100, 0, 0, 5 * MS], first_rows=(0, 100))
+    conducted = run.lead(
+        phase(name="warmup", slots=2, duration_ns=100 * MS),
+        phase(pattern="fixed", slots=None, requests=3, first_row=100, seamless=True),
+    )
+    warm, measured = conducted.phases
+    assert measured.start_ns == warm.start_ns + 100 * MS == warm.stop_ns
+    assert [flown.due_ns - measured.start_ns for flown in run.flights[-3:]] == [0, 0, 5 * MS]
+
+
 def test_a_stop_in_the_first_of_overlapping_phases_leaves_the_others_out(led):
     run = led(stuck, due=[-1] * 20, first_rows=(0, 10))
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from loadstone.load.job import (
+    BeginOrder,
     Job,
     Order,
     PhaseDone,
@@ -47,6 +48,7 @@ def test_a_job_is_read_as_it_was_told(job):
     [
         PhaseOrder(number=1, rows_fd=3, first_row=2, start_ns=2**62, duration_ns=7, slots=((0, 1), (5, 2))),
         PhaseOrder(number=1, rows_fd=3, first_row=2, rows=4, prefill=((0, 0),), drain_queue=True),
+        BeginOrder(number=1, start_ns=2),
         StopOrder(stop_ns=1, cut_ns=2),
         Quit(),
     ],

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from loadstone.load.job import StopOrder
+from loadstone.load.job import BeginOrder, StopOrder
 from loadstone.plan.store import Draft
 from loadstone.recording import WireEnd
 
@@ -262,3 +262,29 @@ def test_prefill_places_held_by_the_phase_before_count(fly):
     flew = fly(slow, requests=6, orders=orders)
     assert flew.ends == [COMPLETE] * 6
     assert most_at_once(before_first_token(flew)) == 2
+
+
+def test_turns_of_a_phase_without_a_prefill_limit_do_not_wait_for_that_of_the_next(fly):
+    rows = [*talk(0, 0, 0), *[Draft(10 * MS, b"{}", -1, -1, i, 0, 1) for i in range(3)]]
+    orders = [
+        fly.phase(2, slots=None),
+        seamless(fly, 3, 2, 1, slots=None, prefill=1),
+    ]
+    flew = fly(slow, due=rows, orders=orders)
+    assert flew.ends == [COMPLETE] * 5
+    assert most_at_once(before_first_token(flew)) == 2
+    assert most_at_once([(flown.sends[0], flown.facts.begun_ns) for flown in by_phase(flew, 1)]) == 1
+
+
+def test_a_phase_that_awaits_its_moment_begins_when_it_is_told(fly):
+    def telling(peer):
+        peer.request()
+        fly.worker.tell(BeginOrder(number=1, start_ns=time.monotonic_ns() + 50 * MS))
+        peer.send(peer.ANSWER)
+        peer.serve()
+
+    orders = [fly.phase(1, slots=1), seamless(fly, 2, 1, 1, slots=None, awaits=True)]
+    flew = fly(telling, due=[-1, 0, 5 * MS], orders=orders)
+    first, second = flew.done
+    assert second.start_ns - first.start_ns >= 50 * MS
+    assert [flown.due_ns - second.start_ns for flown in by_phase(flew, 1)] == [0, 5 * MS]

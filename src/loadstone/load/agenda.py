@@ -10,6 +10,8 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from loadstone.load.capacity import NEVER_NS, Capacity
 from loadstone.load.flight import Flight
 from loadstone.load.job import PhaseOrder
@@ -125,6 +127,13 @@ class Agenda:
         else:
             self._begin(order, now)
 
+    def date(self, number: int, start_ns: int) -> None:
+        """A phase that is to follow begins at this moment."""
+        for at, order in enumerate(self._orders):
+            if order.number == number:
+                self._orders[at] = msgspec.structs.replace(order, start_ns=start_ns)
+        self.due_ns = 0
+
     def stop(self) -> list[PhaseOrder]:
         """Leaves out the phases that were to follow, and says which."""
         never = list(self._orders)
@@ -155,8 +164,10 @@ class Agenda:
 
     def _may_go_on(self, now: int) -> bool:
         """Whether the phase that follows without a pause begins now."""
-        start_ns = self._orders[0].start_ns
-        return self._last.slots.spent() or (start_ns is not None and now >= start_ns)
+        order = self._orders[0]
+        if order.start_ns is not None:
+            return now >= order.start_ns
+        return not order.awaits and self._last.slots.spent()
 
     def _begin(self, order: PhaseOrder, now: int) -> None:
         """Opens the places of a phase. What the phase before has under way still holds some."""

@@ -87,9 +87,9 @@ class Capacity:
             self.available += 1
 
     def take(self, now: int) -> int:
-        """Takes a free place; the moment it became free."""
+        """Takes a place, also where none is free; the moment it became free."""
         self.taken += 1
-        if not self.limited:
+        if not self._freed:
             return now
         self.available -= 1
         return self._freed.popleft()

@@ -132,7 +132,12 @@ class Conduct:
         self._busy.note(course.phase)
 
         def sent(word: PhaseSent) -> None:
-            if course.heed(word.number - first, word.end_ns):
+            following = orders[word.number - first + 1 :][:1]
+            awaits = bool(following) and following[0].awaits
+            begin_ns = time.monotonic_ns() + NOTICE_NS if awaits else word.end_ns
+            if course.heed(word.number - first, begin_ns):
+                if awaits:
+                    self._fleet.begin(word.number + 1, begin_ns)
                 self._busy.note(course.phase)
                 self._begins(course.phase)
 

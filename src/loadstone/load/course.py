@@ -19,8 +19,9 @@ def chain(
 ) -> list[PhaseOrder]:
     """The orders for phases from number `first` on; the first begins at `start_ns`.
 
-    Where requests are sent when they are due, whatever the server does, the moment of the next phase is known
-    beforehand, and all workers keep it; else each worker goes on when it has nothing more to send.
+    Where the moment of the next phase is known beforehand all workers keep it. Else, where its requests have due times,
+    main tells them one when it hears that the phase before has nothing more to send; and in a closed loop each worker goes on
+    by itself then.
     """
     orders: list[PhaseOrder] = []
     begin: int | None = start_ns
@@ -34,6 +35,7 @@ def chain(
                 first_row=phase.first_row,
                 rows=phase.requests,
                 start_ns=begin,
+                awaits=begin is None and phase.timed,
                 duration_ns=phase.duration_ns,
                 grace_ns=phase.grace_ns,
                 slots=phase.slot_steps or None,
@@ -47,12 +49,12 @@ def chain(
 
 def _following_ns(phase: Phase, begin: int | None, seed: int) -> int | None:
     """When the phase after one that begins at `begin` does; None: when it has nothing more to send."""
-    if begin is None or not phase.timed or phase.slots is not None or phase.prefill is not None:
+    if begin is None:
         return None
-    if phase.requests is None:
+    if phase.requests is None and phase.sessions is None:
         return None if phase.duration_ns is None else begin + phase.duration_ns
     last_ns = schedule.last_due_ns(phase, seed)
-    if last_ns is None:
+    if last_ns is None or phase.slots is not None or phase.prefill is not None:
         return None
     spent_ns = last_ns + (round(SECOND_NS / phase.rate) if phase.rate else 0)
     return begin + (spent_ns if phase.duration_ns is None else min(spent_ns, phase.duration_ns))
@@ -74,12 +76,12 @@ class Course:
         """The phase that is on."""
         return self._phases[self.at]
 
-    def heed(self, number: int, end_ns: int) -> bool:
-        """A worker has nothing more to send of a phase; whether that makes the next one begin."""
+    def heed(self, number: int, begin_ns: int) -> bool:
+        """A worker has nothing more to send of a phase; whether that makes the next one begin (at `begin_ns`)."""
         if number != self.at or number + 1 == len(self._phases):
             return False
         self.at += 1
-        self._start_ns = end_ns
+        self._start_ns = begin_ns
         self._waiting = Waiting(self._plan, self.phase.first_row)
         return True
 

@@ -20,6 +20,7 @@ from loadstone.board import Board, Field
 from loadstone.child import CLOSE_S, STOPPED_S, Child, Silence
 from loadstone.folder import DeathLog
 from loadstone.load.job import (
+    BeginOrder,
     Job,
     PhaseDone,
     PhaseOrder,
@@ -136,6 +137,11 @@ class Fleet:
             slots=None if order.slots is None else share(order.slots, worker, self.workers),
             prefill=None if order.prefill is None else share(order.prefill, worker, self.workers),
         )
+
+    def begin(self, number: int, start_ns: int) -> None:
+        """Tells all workers when a phase begins that awaits to be told."""
+        for index in self.alive:
+            self._children[index].tell(BeginOrder(number=number, start_ns=start_ns))
 
     def stop(self, stop_ns: int, cut_ns: int, given_up: bool = True) -> None:
         """Lets nothing more be sent, and cancels at `cut_ns` what is still under way then."""

@@ -75,6 +75,8 @@ class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
     """How many rows the phase has; None: up to the mark of its end, or as many as the time allows."""
     start_ns: int | None = None
     """None: as soon as this worker has nothing more to send of the phase before."""
+    awaits: bool = False
+    """Without a start: it begins when main says, which has heard that the phase before has nothing more to send."""
     duration_ns: int | None = None
     """From its start on; then nothing is sent that is due later, and with slots nothing at all (see `drain_queue`)."""
     grace_ns: int | None = None
@@ -93,6 +95,13 @@ class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
         if start_ns is None or self.duration_ns is None or self.grace_ns is None:
             return None
         return start_ns + self.duration_ns + self.grace_ns
+
+
+class BeginOrder(msgspec.Struct, frozen=True, kw_only=True, tag="begin"):
+    """Begin a phase that was waiting for this, in all workers at one moment."""
+
+    number: int
+    start_ns: int
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
@@ -161,5 +170,5 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True, tag="trouble"):
     message: str
 
 
-Order = Job | PhaseOrder | StopOrder | Quit
+Order = Job | PhaseOrder | BeginOrder | StopOrder | Quit
 Word = Ready | PhaseSent | PhaseDone | Trouble

@@ -44,7 +44,9 @@ class Slots:
         self.capped = order.slots is not None
         self.stop_ns = None if order.duration_ns is None else start_ns + order.duration_ns
         """What is due from then on is not sent; None: there is no such moment."""
-        self._limited = order.slots is not None or order.prefill is not None
+        self._gated = order.prefill is not None
+        """Its rows wait for a prefill place. Those of a phase without such a limit do not, whatever follows it."""
+        self._limited = self.capped or self._gated
         closes = self._limited and not order.drain_queue
         self._closes_ns = self.stop_ns if closes and self.stop_ns is not None else NEVER_NS
         """No conversation begins from then on. Without a limit, what was due before goes however late."""
@@ -75,7 +77,7 @@ class Slots:
             return None
         if self._followed:
             self._follow_late(now)
-        if not self._prefill.available:
+        if self._gated and not self._prefill.available:
             if self.closed(now):
                 self.clear(now)
             return None
@@ -171,8 +173,8 @@ class Slots:
 
     def next_due_ns(self) -> int:
         """When a row that waits is due, or there may be another place; `NEVER_NS` when only an answer can change that."""
-        until = self._prefill.changes_ns
-        if self._prefill.available:
+        until = self._prefill.changes_ns if self._gated else NEVER_NS
+        if self._prefill.available or not self._gated:
             if self._waiting and self._waiting[0][0] < until:
                 until = self._waiting[0][0]
             if self.capped and not self._drained and self._places.changes_ns < until:
@@ -181,7 +183,7 @@ class Slots:
 
     def hungry(self) -> bool:
         """A conversation could be taken from the plan at once."""
-        if self._drained or self._starving or not self._prefill.available:
+        if self._drained or self._starving or (self._gated and not self._prefill.available):
             return False
         return self._places.available > 0 if self.capped else not self._ahead
 

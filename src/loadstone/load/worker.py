@@ -31,6 +31,7 @@ from loadstone.load.capacity import NEVER_NS
 from loadstone.load.connection import EVENT_AND_CHUNK_END, MOST_HEAD_BYTES, Connection
 from loadstone.load.flight import Flight
 from loadstone.load.job import (
+    BeginOrder,
     Job,
     Order,
     PhaseDone,
@@ -392,6 +393,8 @@ class Worker:
     def _obey(self, order: Order) -> None:
         if isinstance(order, PhaseOrder):
             self._add(order)
+        elif isinstance(order, BeginOrder):
+            self._agenda.date(order.number, order.start_ns)
         elif isinstance(order, StopOrder):
             self._stop(order, time.monotonic_ns())
         elif isinstance(order, Quit):
