@@ -35,6 +35,17 @@ def test_the_queue_holds_what_is_due_until_it_is_sent_or_its_phase_stops(tables,
     assert found.offered == (3, 1, 1)
 
 
+def test_a_queue_that_is_drained_holds_what_is_due_until_the_end(tables, answer, unsent, phase_log):
+    """Stopped at 1 s, drained for a grace of 2 s: what was still not sent then has waited until 3 s."""
+    rows = [answer(500, due=0, sent=0), unsent(due=500), unsent(due=900)]
+    log = phase_log("measured", 0, 1000, end_ms=3000, planned=3)
+    load = {"duration_s": 1.0, "grace_s": 2.0, "drain_queue": True}
+    drained = tables(*rows, phases=[log], rate=10, cap=1, load=load)
+    assert series(drained).queued == pytest.approx((0.6, 2.0, 2.0, 0.0))
+    stopped = tables(*rows, phases=[log], rate=10, cap=1, load=load | {"drain_queue": False})
+    assert series(stopped).queued == pytest.approx((0.6, 0.0))
+
+
 def test_medians_count_from_due_and_belong_to_the_bin_of_the_due_time(tables, answer):
     rows = [
         answer(300, 400, due=100, sent=200),
@@ -50,9 +61,9 @@ def test_medians_count_from_due_and_belong_to_the_bin_of_the_due_time(tables, an
 def test_what_was_never_sent_is_known_to_have_waited(tables, answer, unsent):
     answered = [answer(200, due=100, sent=110), answer(1400, due=1100, sent=1200)]
     few, many = [unsent(due=1050)], [unsent(due=1050), unsent(due=1060)]
-    found = series(tables(*answered, *few, rate=10, cap=1, end_ms=3000))
+    found = series(tables(*answered, *few, rate=10, cap=1, end_ms=1900))
     assert found.latency_from_due_p50 == (100.0, 300.0)
-    found = series(tables(*answered, *many, rate=10, cap=1, end_ms=3000))
+    found = series(tables(*answered, *many, rate=10, cap=1, end_ms=1900))
     assert found.latency_from_due_p50 == (100.0, None)
 
 

@@ -20,16 +20,14 @@ def waited(tables: Tables) -> tuple[Ints, Ints] | None:
     """When requests were due, and when each stopped waiting, CLOCK_MONOTONIC ns; None where none has a due time of its
     own.
 
-    That is when it was sent, or given up before it could be; of one that never had its turn when its phase stopped.
-    Phases without due times, and turns that never became due, are left out.
+    The latter is `Tables.left_queue_ns`. Phases without due times, and turns that never became due, are left out.
     """
     timed = [load.name for load in tables.loads if load.timed]
     if not timed:
         return None
-    went = pl.coalesce("sent_ns", pl.when(pl.Series(tables.attempted)).then("done_ns"), "stop_ns")
+    went_ns = pl.max_horizontal(pl.col("due_ns"), tables.left_queue_ns)
     waiting = (
-        tables.requests.with_columns(stop_ns=tables.of_phase("stop_ns"))
-        .select("phase", "due_ns", went_ns=pl.max_horizontal("due_ns", went))
+        tables.requests.select("phase", "due_ns", went_ns=went_ns)
         .filter(pl.col("phase").cast(pl.String).is_in(timed))
         .drop_nulls()
     )

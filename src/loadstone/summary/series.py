@@ -23,7 +23,8 @@ def series(tables: Tables) -> Series:
     left_ns, start_ns = tables.left_ns.drop_nulls(), tables.start_ns
     if start_ns is None or left_ns.is_empty():
         return Series(step_s=1.0, offered=(), sent=(), completed=(), in_flight=())
-    last_s = max((_last(left_ns) - start_ns) / 1e9, (_last(tables.requests["due_ns"]) - start_ns) / 1e9)
+    last_ns = max(map(_last, (left_ns, tables.requests["due_ns"], tables.left_queue_ns)))
+    last_s = (last_ns - start_ns) / 1e9
     step_s = _step_s(last_s)
     bins = int(last_s // step_s) + 1
     edges_s: Floats = np.arange(bins + 1, dtype=np.float64) * step_s
