@@ -111,6 +111,33 @@ def test_the_queue_grows_and_ends_with_the_load(capped):
     assert [at[0.1], at[0.3], at[0.4], at[0.8], at[0.9], at[1.0]] == [1, 3, 3, 6, 7, 0]
 
 
+def test_the_queue_is_that_of_the_report(run_folder, answer, unsent):
+    """A user's second turn is due at 100 ms, and sent at 400 ms, when the first has ended: it waited 300 ms. Its third is
+    due at 500 ms and not sent before the stop; the fourth never became due."""
+    rows = [
+        answer(400, due=0, sent=0, conversation=1, turn=0),
+        answer(900, due=100, sent=400, conversation=1, turn=1),
+        unsent(500, conversation=1, turn=2),
+        unsent(due_ns=None, conversation=1, turn=3),
+    ]
+    load = {"user_centric_rate": 10.0, "users": 1}
+    found, (_, queue) = drawn("offered-sent-queued", run_folder("users", *rows, load=load))
+    assert [(round(row["seconds"], 3), row["level"]) for row in queue] == [
+        (0.0, 0),
+        (0.1, 1),
+        (0.4, 0),
+        (0.5, 1),
+        (1.0, 0),
+    ]
+    assert "1 request never sent." in " ".join(found["title"]["subtitle"])
+
+
+def test_in_a_closed_loop_nothing_queues(run_folder, answer):
+    closed = run_folder("closed", *(answer(at + 90, due=at, sent=at + 50) for at in range(0, 900, 100)))
+    _, (_, queue) = drawn("offered-sent-queued", closed)
+    assert [row["level"] for row in queue] == [0]
+
+
 def test_latency_stands_from_sent_and_from_due(capped):
     found, layers = drawn("latency-over-time", capped)
     assert axes(found) == ["latency from sent, ms", "latency from due, ms"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import altair as alt
+import numpy as np
 import polars as pl
 
 from loadstone.figures import brief, counted
 from loadstone.plot._drawing import WIDTH, Drawing
 from loadstone.plot._runs import Run
 from loadstone.plot._series import Ints, bin_s, edges, level, moments, per_second, stretch_s
+from loadstone.summary.queue import waited
 
 SUMMARY = "one run's offered, sent and completed rates, and its queue, over time"
 MOST_RUNS = 1
@@ -26,9 +28,9 @@ def chart(runs: Sequence[Run]) -> Drawing:
     """Rates above, the queue below, over the same seconds."""
     run = runs[0]
     rates, width_s = _rates(run)
-    queued = _queued(run)
-    over_s = stretch_s(*queued)
-    queue = level(*queued, run.origin_ns, over_s)
+    came_ns, went_ns = _queued(run)
+    over_s = stretch_s(came_ns, went_ns)
+    queue = level(came_ns, went_ns, run.origin_ns, over_s)
     span = [
         min(frame["seconds"].to_numpy().min() for frame in (rates, queue)),
         rates["seconds"].to_numpy().max(),
@@ -62,20 +64,17 @@ def _rates(run: Run) -> tuple[pl.DataFrame, float]:
 
 
 def _queued(run: Run) -> tuple[Ints, Ints]:
-    """When requests came to the queue, and when they left it: sent, or given up at the stop of their phase."""
-    waiting = pl.DataFrame(
-        {
-            "came": run.tables.ready_ns,
-            "sent": run.requests["sent_ns"],
-            "stop": run.tables.of_phase("stop_ns"),
-        }
-    ).drop_nulls("came")
-    gone = waiting.select(pl.max_horizontal("came", pl.coalesce("sent", "stop"))).to_series()
-    return moments(waiting["came"]), moments(gone)
+    """When requests came to the queue, and when they left it, each in order; in a closed loop none ever waits."""
+    waiting = waited(run.tables)
+    if waiting is None:
+        origin_ns = np.array([run.origin_ns])
+        return origin_ns, origin_ns
+    came_ns, went_ns = waiting
+    return np.sort(came_ns), np.sort(went_ns)
 
 
 def _left_over(run: Run) -> str:
-    unsent = int(run.requests["sent_ns"].null_count())
+    unsent = int(run.tables.unsent.sum())
     return f" {counted(unsent, 'request')} never sent." if unsent else ""
 
 
