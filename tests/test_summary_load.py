@@ -72,6 +72,19 @@ def test_turns_that_never_became_due_were_planned_but_not_offered(facts, answer,
     assert found.arrivals[0].words == "poisson 10 conversations/s, unconditioned"
 
 
+def test_what_a_dead_worker_lost_was_offered_and_not_sent(facts, answer, unsent):
+    """Of three that were lost one had been sent."""
+    rows = [
+        answer(50, due=0),
+        *(answer(due=at, sent=None, outcome="client-fault") for at in (10, 20)),
+        answer(due=30, sent=30, outcome="client-fault"),
+        unsent(due=40),
+    ]
+    found = facts(*rows, rate=10)
+    assert (found.offered, found.sent, found.not_sent, found.lost, found.never_due) == (5, 2, 1, 2, 0)
+    assert (found.queued_at_end, found.timed) == (1, True)
+
+
 def test_what_was_cancelled_as_asked_is_counted(facts, answer):
     found = facts(
         answer(50), answer(done=500, outcome="cancelled-as-planned"), answer(done=500, outcome="cut")

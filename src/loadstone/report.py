@@ -176,11 +176,13 @@ class LoadFacts(_Part, frozen=True, kw_only=True):
     timed: bool
     """Whether requests had due times of their own: not in a closed loop."""
     offered: int
-    """Requests that were due: `sent` + `not_sent`."""
+    """Requests that were due: `sent` + `not_sent` + `lost`."""
     sent: int
     """Requests that were sent, or for which that was tried."""
     not_sent: int
-    """Requests that were due and never sent."""
+    """Requests that were due and never sent, though the client had not lost them."""
+    lost: int
+    """Requests that the client itself lost before it sent them, as with a worker that died."""
     never_due: int
     """Planned requests that never became due: turns of which the one before had not ended, rows that no slot took."""
     late: int | None

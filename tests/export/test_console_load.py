@@ -48,6 +48,11 @@ def test_a_queue_that_does_not_grow_any_more_is_not_said_to(valid: Report) -> No
     ]
 
 
+def test_what_the_client_lost_is_a_part_of_what_was_offered(valid: Report) -> None:
+    facts = {"offered": 290, "sent": 241, "lost": 46, "not_sent": 3, "send_lag_p99_ms": None}
+    assert load(open_loop(valid, **facts), 100) == ["offered 290 · sent 241 · not sent 3 · lost 46"]
+
+
 def test_how_a_queue_grew_is_told_where_there_was_one(valid: Report) -> None:
     growth = Growth(first_ms=2540.2, last_ms=17800.1)
     told = "latency from due, median: 2,540 ms in the first quarter of the answers, 17,800 ms in the last"

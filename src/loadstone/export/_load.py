@@ -38,6 +38,7 @@ def _account(facts: LoadFacts) -> list[str]:
         f"offered {facts.offered:,}",
         f"sent {facts.sent:,}",
         *([unsent] if facts.not_sent else []),
+        *([f"lost {facts.lost:,}"] if facts.lost else []),
         *([f"send lag p99 {brief(lag)} ms"] if lag is not None else []),
         *([f"bound by the {facts.bound_by}"] if facts.bound_by not in NOBODY else []),
     ]

@@ -19,17 +19,20 @@ from loadstone.summary.waits import growth
 def load_facts(evidence: Evidence) -> LoadFacts:
     """The account of the measured phases; every planned request is in one of its numbers."""
     tables, metrics = evidence.tables, evidence.metrics
-    sent, never_due = int(tables.attempted.sum()), int(tables.never_due.sum())
-    not_sent = int((~tables.attempted & ~tables.never_due).sum())
+    kinds = (tables.attempted, tables.unsent, tables.lost, tables.never_due)
+    sent, not_sent, lost, never_due = (int(kind.sum()) for kind in kinds)
+    offered = int((~tables.never_due).sum())
     planned = sum(log.planned for log in tables.phases)
-    assert planned == sent + not_sent + never_due, (planned, sent, not_sent, never_due)
+    assert offered == sent + not_sent + lost, (offered, sent, not_sent, lost)
+    assert planned == offered + never_due, (planned, offered, never_due)
     lag, by = metrics["send_lag"], bound(evidence)
     return LoadFacts(
         arrivals=tuple(arrivals(load, arriving(tables)) for load in tables.loads),
         timed=waited(tables) is not None,
-        offered=sent + not_sent,
+        offered=offered,
         sent=sent,
         not_sent=not_sent,
+        lost=lost,
         never_due=never_due,
         late=_whole(metrics, "late_count"),
         queued_at_end=_whole(metrics, "queued_count"),
