@@ -319,7 +319,7 @@ def test_reasons_for_not_sending_are_counted_apart_from_faults(report, answer, u
     assert found.outcomes.not_sent == (
         {"reason": "the slot of worker 0 was taken", "count": 3},
         {"reason": "interrupted", "count": 1},
-        {"reason": "planned and due, but never sent", "count": 1},
+        {"reason": "planned, but never sent", "count": 1},
     )
     assert [fault["outcome"] for fault in found.outcomes.faults] == ["reset"]
 

@@ -307,7 +307,7 @@ def test_requests_cut_off_and_unsent_are_no_failures_of_the_server(valid: Report
     shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
     assert "200 requests: 190 ok, 1 failed, 5 cut off, 4 never sent · " in shown
     assert (
-        "1 of 200 requests failed: reset 1; 4 never sent\n"
+        "1 of 200 requests failed: reset 1\n"
         "  1 x reset: the connection was reset\n"
         "  4 x not-sent: stopped\n"
     ) in shown
@@ -317,7 +317,7 @@ def test_what_the_client_lost_is_not_called_failed(valid: Report) -> None:
     outcomes = Outcomes(planned=200, counts={"ok": 195, "client-fault": 5})
     shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
     assert "200 requests: 195 ok, 5 lost by the client · " in shown
-    assert "\n0 of 200 requests failed; 5 lost by the client\n" in shown
+    assert "failed" not in shown
 
 
 def faulty(report: Report, *faults: dict[str, object], kinds: int | None = None) -> str:

@@ -72,6 +72,17 @@ def test_what_was_not_sent_has_its_reason_and_no_failures(valid: Report) -> None
     assert "failed" not in shown
 
 
+def test_turns_that_never_became_due_are_not_called_unsent(valid: Report) -> None:
+    reasons = ({"reason": "its conversation was not over", "count": 17},)
+    some = Outcomes(planned=114, counts={"ok": 97, "not-sent": 17}, not_sent=reasons)
+    shown = render(replace(capped(valid, never_due=13), outcomes=some), width=100, color=False)
+    assert "114 requests: 97 ok, 4 never sent, 13 never due · " in shown
+    assert "\n  17 x not-sent: its conversation was not over\n" in shown
+    shown = render(replace(capped(valid, never_due=17), outcomes=some), width=100, color=False)
+    assert "114 requests: 97 ok, 17 never due · " in shown
+    assert "not-sent" not in shown
+
+
 def test_latencies_from_due_have_rows_where_requests_waited(valid: Report) -> None:
     due = replace(valid.metrics["request_latency"], p99=valid.metrics["request_latency"].p99 + 50)
     waited = {"request_latency_from_due": due, "time_to_first_token_from_due": due}

@@ -174,12 +174,15 @@ def _joined(*parts: str | None) -> str:
 
 
 def _counts(report: Report) -> str:
-    """How many were planned, were ok and failed; and no failures of the server: cancelled, cut off, lost, never sent."""
+    """How many were planned, were ok and failed; and no failures of the server: cancelled, cut off, lost, never sent, and
+    turns that never became due.
+    """
     counts = report.outcomes.counts
     good = sum(counts.get(name, 0) for name in SUCCESSES)
     cancelled = counts.get(CANCELLED_AS_PLANNED, 0)
     cut = sum(counts.get(name, 0) for name in CENSORED) - cancelled
-    lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
+    lost, never_due = counts.get(CLIENT_FAULT, 0), report.load.never_due
+    unsent = counts.get(NOT_SENT, 0) - never_due
     failed = sum(_failed(report).values())
     planned = counted(report.outcomes.planned, "request")
     parts = [
@@ -189,6 +192,7 @@ def _counts(report: Report) -> str:
         f"{cut:,} cut off" if cut else "",
         f"{lost:,} lost by the client" if lost else "",
         f"{unsent:,} never sent" if unsent else "",
+        f"{never_due:,} never due" if never_due else "",
     ]
     return f"{planned}: {', '.join(filter(None, parts))}"
 
@@ -212,7 +216,7 @@ def failures(report: Report, width: int) -> list[str]:
                 f"  and {counted(more, 'more kind')} ({'report.json' if listed else 'requests.jsonl'})", width
             )
         )
-    for fact in outcomes.not_sent[:MOST_FAULTS]:
+    for fact in _not_sent(report):
         lines += _in_two(f"{fact['count']:,} x {NOT_SENT}: {fact['reason']}", "", width)
     for line in _limits(report):
         lines += wrap(line, width, "    ", "  ")
@@ -220,22 +224,20 @@ def failures(report: Report, width: int) -> list[str]:
 
 
 def _total(report: Report) -> str:
-    """How many failed in which way, and how many never came to that; empty when none failed or was lost.
-
-    That some were never sent is said before, and below by its reasons.
-    """
-    counts, failed = report.outcomes.counts, _failed(report)
-    lost, unsent = counts.get(CLIENT_FAULT, 0), counts.get(NOT_SENT, 0)
-    if not (failed or lost):
+    """How many failed in which way; empty when none did. What was lost or never sent has been counted before."""
+    failed = _failed(report)
+    if not failed:
         return ""
     kinds = sorted(failed.items(), key=lambda kind: -kind[1])
-    parts = [
-        ", ".join(f"{name} {count:,}" for name, count in kinds),
-        f"{lost:,} lost by the client" if lost else "",
-        f"{unsent:,} never sent" if unsent else "",
-    ]
     total = f"{sum(failed.values()):,} of {counted(report.outcomes.planned, 'request')} failed"
-    return f"{total}{': ' if failed else '; '}{'; '.join(filter(None, parts))}"
+    return f"{total}: {', '.join(f'{name} {count:,}' for name, count in kinds)}"
+
+
+def _not_sent(report: Report) -> Sequence[Mapping[str, Any]]:
+    """Why requests were never sent. Where none of them had become due a notice tells why."""
+    if report.outcomes.counts.get(NOT_SENT, 0) == report.load.never_due:
+        return ()
+    return report.outcomes.not_sent[:MOST_FAULTS]
 
 
 def _limits(report: Report) -> Iterator[str]:

@@ -78,7 +78,7 @@ OUTCOMES = {
     CANCELLED_AS_PLANNED: "cancelled by us as asked (--request-cancellation-rate)",
     CUT: "still under way when the run's grace period ended",
     CLIENT_FAULT: "the client's own fault; says nothing of the server",
-    NOT_SENT: "planned and due, but never sent",
+    NOT_SENT: "planned, but never sent",
 }
 SUCCESSES = frozenset({OK, OK_LENGTH, OK_TOOL_CALLS})
 CENSORED = frozenset({CANCELLED, CANCELLED_AS_PLANNED, CUT})
