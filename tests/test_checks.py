@@ -225,6 +225,16 @@ def test_under_a_cap_send_lag_is_not_judged(check, steady):
     assert check("send_lag", *steady(late=500), rate=10, cap=1).value is None
 
 
+def test_in_a_closed_loop_the_wait_for_a_place_of_the_prefill_is_no_send_lag(evidence, answer):
+    prefill = [answer(100 * i + 99, due=0, sent=100 * i, lag=0.1) for i in range(40)]  # one after the other
+    run = evidence(*prefill, load={"concurrency": 6, "prefill_concurrency": 1})
+    checks = {one.name: one for one in certify(run).checks}
+    assert (checks["send_lag"].verdict, checks["send_lag"].value) == ("VALID", None)
+    assert run.metrics["late_count"].reason.startswith("with a limit the wait for it cannot be told from lag")
+    assert bound(run).by == "cap"
+    assert certify(run).verdict == "VALID"
+
+
 def test_a_client_that_sends_all_that_is_due_offers_the_load(check, open_loop):
     found = check("offered_load", *open_loop(lambda i: 50), rate=10)
     assert (found.verdict, found.value) == ("VALID", 100.0)

@@ -142,7 +142,7 @@ def test_late_is_what_the_client_sent_late(tables, answer, mean, reason):
     ]
     connecting = answer(50, due=0, sent=30) | {"connect_ns": ns(1), "connected_ns": ns(29)}
     assert mean("late_count", tables(*turns, connecting, answer(50, due=0, sent=9), rate=10)) == 2
-    assert "cap" in reason("late_count", tables(*turns, rate=10, cap=2))
+    assert "limit" in reason("late_count", tables(*turns, rate=10, cap=2))
 
 
 def test_the_queue_is_weighted_by_time(tables, answer, unsent, result):

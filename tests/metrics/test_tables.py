@@ -106,23 +106,23 @@ def test_what_was_never_sent_waited_until_its_own_phase_stopped(several, answer,
 
 
 @pytest.mark.parametrize(
-    ("load", "has_rate", "has_cap"),
+    ("load", "has_rate", "has_cap", "has_limit"),
     [
-        ({}, False, False),
-        ({"concurrency": 4}, False, False),
-        ({"concurrency": 4, "prefill_concurrency": 2}, False, False),
-        ({"request_rate": 5.0}, True, False),
-        ({"request_rate": 5.0, "concurrency": 4}, True, True),
-        ({"request_rate": 5.0, "prefill_concurrency": 4}, True, True),
-        ({"request_rate": "inf"}, True, False),
-        ({"request_rate_series": ((0.0, 1.0), (60.0, 20.0)), "duration_s": 60.0}, True, False),
-        ({"user_centric_rate": 5.0, "users": 10}, True, False),
-        ({"fixed_schedule": True}, True, False),
+        ({}, False, False, False),
+        ({"concurrency": 4}, False, False, False),
+        ({"concurrency": 4, "prefill_concurrency": 2}, False, False, True),
+        ({"request_rate": 5.0}, True, False, False),
+        ({"request_rate": 5.0, "concurrency": 4}, True, True, True),
+        ({"request_rate": 5.0, "prefill_concurrency": 4}, True, True, True),
+        ({"request_rate": "inf"}, True, False, False),
+        ({"request_rate_series": ((0.0, 1.0), (60.0, 20.0)), "duration_s": 60.0}, True, False, False),
+        ({"user_centric_rate": 5.0, "users": 10}, True, False, False),
+        ({"fixed_schedule": True}, True, False, False),
     ],
 )
-def test_which_loads_have_due_times_and_which_a_cap(load, has_rate, has_cap, tables):
+def test_which_loads_have_due_times_and_which_a_limit(load, has_rate, has_cap, has_limit, tables):
     run = tables(load=load)
-    assert (run.has_rate, run.has_cap) == (has_rate, has_cap)
+    assert (run.has_rate, run.has_cap, run.has_limit) == (has_rate, has_cap, has_limit)
 
 
 def test_due_times_are_known_where_every_phase_has_them(several):

@@ -150,7 +150,7 @@ def send_lag(evidence: Evidence) -> Check:
     tables = uncapped(evidence.tables, timed=False)
     if tables is None:
         return answer(
-            "send_lag", "VALID", None, "ms", "a cap makes requests wait; lag cannot be told from that."
+            "send_lag", "VALID", None, "ms", "a limit makes requests wait; lag cannot be told from that."
         )
     lags_ms = late_ms(tables)
     lags_ms = lags_ms[np.isfinite(lags_ms)]

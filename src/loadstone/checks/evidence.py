@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from loadstone.metrics import Tables, capped
+from loadstone.metrics import Tables, limited
 from loadstone.report import Check, MetricResult
 
 Verdict = Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
@@ -34,9 +34,10 @@ class Evidence(NamedTuple):
 def uncapped(tables: Tables, *, timed: bool) -> Tables | None:
     """The phases in which a request that was due had to wait for nobody but the client; None when there is none.
 
-    With `timed` those alone in which requests have due times of their own, else closed loops as well.
+    With `timed` those alone in which requests have due times of their own, else closed loops as well: there a request is due
+    when a slot frees, and waits for nobody unless the prefill has a limit.
     """
-    names = [load.name for load in tables.loads if not capped(load) and (load.timed or not timed)]
+    names = [load.name for load in tables.loads if not limited(load) and (load.timed or not timed)]
     return tables.of_phases(*names) if names else None
 
 

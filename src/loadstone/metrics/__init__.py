@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loadstone import registry
 from loadstone.errors import UsageError
-from loadstone.metrics._tables import Tables, capped
+from loadstone.metrics._tables import Tables, capped, limited
 from loadstone.stats import Floats, Weighted
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Tables",
     "all_metrics",
     "capped",
+    "limited",
     "metric",
     "names",
     "objectives",
@@ -127,9 +128,9 @@ NEEDS: dict[str, Need] = {
         "without both due times and a limit",
     ),
     "no cap": Need(
-        lambda tables: not tables.has_cap,
-        "with a cap the wait for a slot cannot be told from lag; queue_wait has both.",
-        "where due times go together with a limit",
+        lambda tables: not tables.has_limit,
+        "with a limit the wait for it cannot be told from lag (where requests have due times, queue_wait has both).",
+        "where due times, or a closed loop with --prefill-concurrency, go together with a limit",
     ),
     "objectives": Need(
         lambda tables: bool(tables.goodput),

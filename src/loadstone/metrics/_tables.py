@@ -132,6 +132,11 @@ class Tables:
         return any(capped(load) for load in self.loads)
 
     @property
+    def has_limit(self) -> bool:
+        """Whether a request that was due may have had to wait for anything but the client, in any phase."""
+        return any(limited(load) for load in self.loads)
+
+    @property
     def goodput(self) -> dict[str, float]:
         """The objectives that one request has to meet, by metric, in display units."""
         return self.config.slo.goodput
@@ -378,6 +383,14 @@ class Tables:
 def capped(load: Phase) -> bool:
     """Whether requests of a phase have due times of their own and may have to wait for a slot all the same."""
     return load.timed and not (load.slots is None and load.prefill is None)
+
+
+def limited(load: Phase) -> bool:
+    """Whether a request of a phase may have to wait for a limit of ours when it is due.
+
+    So it may with a cap; and in a closed loop, where it is due when a slot frees, for a place of the prefill.
+    """
+    return capped(load) or load.prefill is not None
 
 
 def _goes_on(load: Phase | None, log: PhaseLog, later: bool) -> bool:
