@@ -520,7 +520,7 @@ def test_the_composer_goes_on_ahead_of_the_worker_that_is_furthest(job, monkeypa
         beforehand(one)
     board = Board(tmp_path / "board", 2, create=True)  # of a worker that lives and one that died at once
     child = Child("loadstone.compose", tmp_path / "log")
-    child.tell(ComposerOrder(job=one, board=str(tmp_path / "board"), blocks=2))
+    child.tell(ComposerOrder(job=one, board=str(tmp_path / "board"), blocks=2, workers=2))
 
     def rows():
         return stored(tmp_path, one.phases)[0]
@@ -561,7 +561,7 @@ def test_the_composer_goes_from_phase_to_phase(job, monkeypatch, tmp_path):
     board = Board(tmp_path / "board", 1, create=True)
     board.block(0)[Field.WANTED] = 10_000_000
     child = Child("loadstone.compose", tmp_path / "log")
-    child.tell(ComposerOrder(job=one, board=str(tmp_path / "board"), blocks=1))
+    child.tell(ComposerOrder(job=one, board=str(tmp_path / "board"), blocks=1, workers=1))
     assert child.hear_line(30) is None, "it ends when no phase that is still to come lacks a row"
     assert child.close() == 0
     board.close()
@@ -573,5 +573,19 @@ def test_the_composer_goes_from_phase_to_phase(job, monkeypatch, tmp_path):
 def test_the_composer_ends_with_its_parent(job, tmp_path):
     Board(tmp_path / "board", 1, create=True).close()
     child = Child("loadstone.compose", tmp_path / "log")
-    child.tell(ComposerOrder(job=job(duration_s=1_000.0), board=str(tmp_path / "board"), blocks=1))
+    child.tell(ComposerOrder(job=job(duration_s=1_000.0), board=str(tmp_path / "board"), blocks=1, workers=1))
     assert child.close() == 0
+
+
+def test_a_phase_that_some_worker_is_still_in_is_gone_on_with(job, monkeypatch, tmp_path):
+    phases = numbered(closed(requests=9_000), closed(requests=9_000, seamless=True))
+    phases[1] = msgspec.structs.replace(phases[1], first_row=9_000)
+    monkeypatch.setattr(compose, "AHEAD_REQUESTS", 500)
+    plan = Composition(job(phases=phases))
+    for number in (0, 1, 1, 1):
+        plan.grow(number)
+    composed = compose.BATCH_REQUESTS
+    assert plan.behind([composed, composed]) == 0
+    assert plan.behind([composed, 9_010]) == 0
+    assert plan.behind([9_010, 9_010]) is None
+    plan.close()

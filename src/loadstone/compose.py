@@ -12,7 +12,7 @@ import select
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice, repeat
 from pathlib import Path
@@ -68,6 +68,8 @@ class ComposerOrder(msgspec.Struct, frozen=True, kw_only=True):
     job: ComposeJob
     board: str
     blocks: int
+    workers: int
+    """The first blocks are theirs."""
 
 
 def drafts(job: ComposeJob, number: int, start: int = 0) -> Iterator[Draft]:
@@ -220,6 +222,19 @@ class Composition:
         numbers = range(self._phase_of(wanted), len(self._whole))
         return next((number for number in numbers if not self._whole[number]), None)
 
+    def behind(self, wanted: Sequence[int]) -> int | None:
+        """The first phase that has too little ahead of the workers, who want these rows next; None: no one has.
+
+        Where phases follow each other without a pause, workers may be in several.
+        """
+        latest = max(wanted)
+        for number in range(self._phase_of(min(wanted)), self._phase_of(latest)):
+            own = [row for row in wanted if self._phase_of(row) == number]
+            if own and not self._whole[number] and not self.is_ahead(number, max(own)):
+                return number
+        unfinished = self.unfinished(latest)
+        return None if unfinished is None or self.is_ahead(unfinished, latest) else unfinished
+
     def is_ahead(self, number: int, wanted: int) -> bool:
         """Whether so much is there behind row `wanted`, up to the end of what phase `number` has, that there is no haste."""
         current, rows = self._phase_of(wanted), self._writer.rows
@@ -255,11 +270,10 @@ def main() -> None:
     board = Board(Path(order.board), order.blocks)
     while not select.select([0], [], [], 0)[0]:
         # Not by the number drawn: rows that were dealt to a worker that died are never drawn.
-        wanted = max(board.block(index)[Field.WANTED] for index in range(order.blocks))
-        number = plan.unfinished(wanted)
-        if number is None:
+        wanted = [board.block(index)[Field.WANTED] for index in range(order.workers)]
+        if plan.unfinished(min(wanted)) is None:
             return
-        if plan.is_ahead(number, wanted):
+        if (number := plan.behind(wanted)) is None:
             time.sleep(0.02)
         else:
             plan.grow(number)

@@ -108,7 +108,13 @@ class Crew:
     def compose(self, job: ComposeJob) -> None:
         """Starts the composer, which goes on with the plan while the load runs."""
         self._start(
-            "loadstone.compose", ComposerOrder(job=job, board=str(self._board_path), blocks=self.board.blocks)
+            "loadstone.compose",
+            ComposerOrder(
+                job=job,
+                board=str(self._board_path),
+                blocks=self.board.blocks,
+                workers=self.fleet.workers,
+            ),
         )
 
     def _start(self, module: str, order: object) -> Child:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from loadstone.load.capacity import NEVER_NS, Capacity
 from loadstone.load.job import PhaseOrder
-from loadstone.load.slots import REST_NS, Slots
+from loadstone.load.slots import Slots
 from loadstone.plan.store import WHEN_A_SLOT_FREES, Row
 
 START = 1_000
+REST_NS = 500
 
 
 class Rows:
@@ -22,6 +23,7 @@ class Rows:
         self._taken = []
         self.starved = False
         self.wanted = 0
+        self.taken_by_others = True
 
     def next(self):
         while self._left:
@@ -34,6 +36,9 @@ class Rows:
                 return self._taken[-1]
         self.starved = False
         return None
+
+    def over(self):
+        return self.taken_by_others
 
     def after(self, row):
         following = [given for given in self._left if given is not None]
@@ -59,9 +64,9 @@ def turns(*due_times, follows=1):
 class Loop(Slots):
     """Slots whose flights free their place when the test says so."""
 
-    def free(self, at_ns, unheard=False):
+    def free(self, at_ns, rest_ns=0):
         if self.capped:
-            self.over(at_ns, unheard)
+            self.places.give(at_ns, rest_ns)
 
 
 def slots(due_times, cap, stop_ns=None, prefill=None, drain=False, grace_ns=None):
@@ -294,7 +299,7 @@ def test_rows_go_once_in_order_never_early_and_never_above_the_cap(gaps, cap, ti
 def test_a_slot_rests_after_a_request_that_got_no_answer():
     loop = slots(CLOSED, cap=1)
     launched(loop, START)
-    loop.over(START + 10, unheard=True)
+    loop.free(START + 10, REST_NS)
     assert launched(loop, START + 9 + REST_NS) == []
     assert loop.next_due_ns() == START + 10 + REST_NS
     assert launched(loop, START + 10 + REST_NS) == [(1, START + 10 + REST_NS)]
@@ -313,11 +318,32 @@ def test_slots_come_and_go_by_steps():
     assert launched(loop, START + 231) == [(3, START + 230)]
 
 
-def test_a_loop_whose_slots_have_all_gone_is_exhausted():
+def test_a_loop_whose_slots_have_all_gone_is_exhausted_when_the_others_have_taken_all():
     loop = slots([WHEN_A_SLOT_FREES] * 9, cap=((0, 1), (100, 0)))
+    loop._rows.taken_by_others = False
     launched(loop, START)
     assert launched(loop, START + 100) == []
+    assert not loop.spent()
+    loop._rows.taken_by_others = True
+    assert launched(loop, START + 120) == []
     assert loop.exhausted()
+
+
+@pytest.mark.parametrize("cap", [2, None])
+def test_without_any_prefill_place_a_phase_ends_when_the_others_have_taken_all(cap):
+    loop = slots([0] * 4, cap, prefill=0)
+    assert launched(loop, START) == []
+    assert loop.exhausted()
+
+
+def test_rows_let_go_are_told():
+    loop = slots([*turns(0, 50), *turns(100)], cap=2)
+    first = loop.next(START)
+    loop.next(START)
+    loop.follow(first.row, START + 10)
+    loop.clear(START + 20)
+    assert [(row.request, row.opens) for row in loop.gone] == [(1, 0), (2, 1)]
+    assert loop.places.taken == 1
 
 
 # ---- prefill ------------------------------------------------------------------------------------------
@@ -394,7 +420,7 @@ def test_a_conversation_keeps_its_slot_while_it_thinks():
     second = loop.next(START + 60)
     assert second.row.request == 1
     assert not loop.follow(second.row, START + 70)
-    loop.over(START + 70)
+    loop.free(START + 70)
     assert loop.next(START + 70).row.request == 2
 
 
@@ -410,6 +436,32 @@ def test_a_turn_due_at_the_stop_or_later_is_not_sent(cap):
     loop = slots(turns(0, 30), cap, stop_ns=START + 100)
     first = loop.next(START)
     assert not loop.follow(first.row, START + 70)
+
+
+def test_without_a_cap_a_turn_that_was_due_before_the_stop_goes_however_late():
+    loop = slots([*turns(0, 50, follows=0), *turns(60)], cap=None, stop_ns=START + 100)
+    first = loop.next(START)
+    launched(loop, START + 100)
+    assert loop.follow(first.row, START + 130)
+    assert loop.next(START + 130).due_ns == START + 50
+
+
+def test_a_row_that_waits_for_a_prefill_place_is_not_sent_after_the_stop():
+    loop = slots([*turns(0, 50), *turns(10)], cap=2, prefill=1, stop_ns=START + 100)
+    first = loop.next(START)
+    loop.follow(first.row, START + 20)
+    loop.prefill.give(START + 130)
+    assert loop.next(START + 130) is None
+    assert loop.exhausted()
+
+
+def test_while_draining_a_plan_that_is_behind_is_waited_for():
+    loop = slots([0, None, 50, 200], cap=1, stop_ns=START + 100, drain=True)
+    launched(loop, START)
+    loop.free(START + 120)
+    assert launched(loop, START + 120) == []
+    assert not loop.exhausted()
+    assert launched(loop, START + 130) == [(1, START + 50)]
 
 
 def test_with_a_cap_a_turn_that_was_due_is_not_sent_once_the_time_is_over():

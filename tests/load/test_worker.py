@@ -13,8 +13,8 @@ from loadstone import clock
 from loadstone.board import Field
 from loadstone.endpoints import chat
 from loadstone.load import worker
+from loadstone.load.agenda import REST_NS
 from loadstone.load.job import StopOrder
-from loadstone.load.slots import REST_NS
 from loadstone.recording import WireEnd
 
 MS = 1_000_000
@@ -548,8 +548,8 @@ def test_a_stop_before_the_next_due_time_does_not_wait_for_the_cut(fly):
     assert flew.done[0].wall_ns < 10_000 * MS
 
 
-def test_a_worker_without_slots_has_nothing_to_do(fly):
-    flew = fly(answering, requests=3, slots=0)
+def test_a_worker_without_slots_is_done_when_the_others_have_taken_all(fly):
+    flew = fly(answering, requests=3, orders=[fly.phase(0, slots=0)])
     assert flew.ends == []
     assert flew.done[0].flights == 0
 

@@ -233,6 +233,30 @@ def test_requests_sent_without_a_cap_hold_places_of_a_capped_phase_that_follows(
     assert sends[1] >= ends[2]
 
 
+def test_a_place_is_held_by_a_conversation_and_given_once_whatever_limits_follow(fly):
+    """Capped, then without a cap, then capped again: conversations of all three are under way at the end."""
+    rows = [
+        *talk(0, -1, 40 * MS, 0), *talk(1, -1, 40 * MS, 0),
+        *[Draft(0, b"{}", -1, -1, i, 0, 1) for i in range(3)],
+        *[Draft(-1, b"{}", -1, -1, i, 0, 2) for i in range(8)],
+    ]  # fmt: skip
+    orders = [
+        fly.phase(6, slots=2),
+        seamless(fly, 3, 6, 1, slots=None),
+        seamless(fly, 8, 9, 2, slots=3),
+    ]
+    flew = fly(slow, due=rows, orders=orders)
+    assert flew.ends == [COMPLETE] * 17
+    third = by_phase(flew, 2)
+    begun_ns = min(flown.sends[0] for flown in third)
+    held = [  # from its first send to its last end a conversation holds its place
+        (first.sends[0], last.at_ns)
+        for first, last in ((flew.flights[0], flew.flights[2]), (flew.flights[3], flew.flights[5]))
+    ]
+    spans = [*held, *[(flown.sends[0], flown.at_ns) for flown in (*by_phase(flew, 1), *third)]]
+    assert most_at_once([(max(begin, begun_ns), end) for begin, end in spans if end > begun_ns]) == 3
+
+
 def test_a_phase_may_begin_at_a_moment_whatever_the_one_before_it_does(fly):
     orders = [fly.phase(1, slots=None), fly.phase(2, slots=None, first_row=1, number=1, start_ns=50 * MS)]
     flew = fly(stuck, answering, due=[0, 0, 10 * MS], orders=orders, timeout_ns=300 * MS)
@@ -265,7 +289,7 @@ def test_prefill_places_held_by_the_phase_before_count(fly):
 
 
 def test_turns_of_a_phase_without_a_prefill_limit_do_not_wait_for_that_of_the_next(fly):
-    rows = [*talk(0, 0, 0), *[Draft(10 * MS, b"{}", -1, -1, i, 0, 1) for i in range(3)]]
+    rows = [*talk(0, 0, 30 * MS), *[Draft(10 * MS, b"{}", -1, -1, i, 0, 1) for i in range(3)]]
     orders = [
         fly.phase(2, slots=None),
         seamless(fly, 3, 2, 1, slots=None, prefill=1),

@@ -19,7 +19,14 @@ from loadstone.load.rows import Dealt, Rows, Shared
 from loadstone.load.slots import Launch, Slots
 from loadstone.load.stage import Stage
 from loadstone.load.targets import Homes
+from loadstone.plan.store import Row
 from loadstone.recording import WireEnd
+
+Conversation = tuple[int, int]
+"""Phase and number."""
+REST_NS = 100_000_000
+"""How long a place rests after a request that got no answer at all, so that a closed loop on a server that is gone does not
+burn its requests as fast as connections fail."""
 
 
 class Agenda:
@@ -28,22 +35,20 @@ class Agenda:
     def __init__(self, worker: int, workers: int, targets: int) -> None:
         self.stages: dict[int, Stage] = {}
         """Phases under way by number: the last one begins conversations, those before it only end theirs."""
-        self.homes = Homes(targets)
+        self.homes = Homes(targets, first=worker)
         self.due_ns = 0
         self._worker = worker
         self._workers = workers
         self._orders: deque[PhaseOrder] = deque()
         """Phases that follow without a pause."""
         self._places = Capacity()
-        self._unplaced = 0
-        """Flights up to this serial hold a place that was never taken: they began under no cap."""
+        self._live: dict[Conversation, bool] = {}
+        """Conversations that have begun and are not over, by phase and number, and whether they hold a place."""
         self._prefill = Capacity()
         self._prefilling: set[Flight] = set()
         """Flights that hold a prefill place."""
         self._cancels: list[tuple[int, int, Flight]] = []
         """Flights to be cancelled as planned, by the moment: a heap."""
-        self._flying = self._serial = 0
-        """Flights under way, and the serial of the last one."""
 
     # ---- what is due --------------------------------------------------------------------------------
 
@@ -71,7 +76,7 @@ class Agenda:
             until = min(until, stage.slots.next_due_ns())
         if self._orders:
             begin = self._orders[0].start_ns or self._last.slots.stop_ns
-            if begin is not None and now < begin < until:
+            if now < begin < until:
                 until = begin
         self.due_ns = until
         return until
@@ -80,11 +85,13 @@ class Agenda:
 
     def flew(self, flight: Flight) -> None:
         """A row was launched as this flight."""
-        self.stages[flight.row.phase].flying += 1
+        row = flight.row
+        stage = self.stages[row.phase]
+        stage.flying += 1
         self.homes.in_flight[flight.target] += 1
         self._prefilling.add(flight)
-        self._flying += 1
-        self._serial = flight.serial
+        if row.opens:
+            self._live[row.phase, row.conversation] = stage.slots.capped
 
     def sent(self, flight: Flight, sent_ns: int) -> None:
         """A flight that is to be cancelled as planned was sent."""
@@ -105,18 +112,32 @@ class Agenda:
         stage = self.stages[row.phase]
         stage.flying -= 1
         stage.ended += 1
-        self._flying -= 1
         self.homes.in_flight[flight.target] -= 1
         if flight in self._prefilling:
             self.begun(flight, now)
         well = end == WireEnd.COMPLETE and 200 <= flight.status < 300
         goes_on = not row.final and well and stage.slots.follow(row, now)
-        if flight.serial <= self._unplaced:
-            self._places.give(now)
-        elif stage.slots.capped and not goes_on:
-            stage.slots.over(now, unheard=not flight.received and end != WireEnd.COMPLETE)
+        if not goes_on:
+            unheard = not flight.received and end != WireEnd.COMPLETE
+            self._close(row, now, REST_NS if unheard else 0)
         self.due_ns = 0
         return goes_on
+
+    def _close(self, row: Row, now: int, rest_ns: int = 0) -> None:
+        """A conversation is over; its place, if it holds one, is free after a rest."""
+        if self._live.pop((row.phase, row.conversation), False):
+            self._places.give(now, rest_ns)
+
+    def let_go(self, now: int) -> list[Row]:
+        """Takes out the rows that will not be sent though they were taken; their conversations are over."""
+        gone = []
+        for stage in self.stages.values():
+            if stage.slots.gone:
+                gone += stage.slots.gone
+                stage.slots.gone = []
+        for row in gone:
+            self._close(row, now)
+        return gone
 
     # ---- phases -------------------------------------------------------------------------------------
 
@@ -156,7 +177,8 @@ class Agenda:
 
     def wanted(self) -> int:
         """The row of the plan that is wanted next."""
-        return self._last.slots.wanted()
+        taking = (stage for stage in self.stages.values() if stage.slots.taking)
+        return next(taking, self._last).slots.wanted()
 
     @property
     def _last(self) -> Stage:
@@ -174,9 +196,10 @@ class Agenda:
         start_ns = now if order.start_ns is None else order.start_ns
         if order.slots is None or (self.stages and self._last.slots.capped):
             self._places.reset(order.slots, start_ns)
-        else:
-            self._unplaced = self._serial
-            self._places.reset(order.slots, start_ns, taken=self._flying)
+        else:  # what began without a cap holds a place from now on
+            self._live = dict.fromkeys(self._live, True)
+            taken = sum(stage.slots.opening() for stage in self.stages.values() if stage.slots.capped)
+            self._places.reset(order.slots, start_ns, taken=taken + len(self._live))
         self._prefill.reset(order.prefill, start_ns)
         slots = Slots(order, start_ns, self._rows(order), self._places, self._prefill)
         self.stages[order.number] = Stage(order, start_ns, slots)

@@ -15,7 +15,7 @@ from loadstone.board import Board, Field, Live
 from loadstone.folder import DeathLog, PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
 from loadstone.load.counted import drawn_rows, due_rows
-from loadstone.load.course import Busy, Course, chain
+from loadstone.load.course import Busy, Course, chain, dated
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import PhaseDone, PhaseSent
@@ -123,19 +123,23 @@ class Conduct:
     ) -> list[PhaseLog]:
         """Runs phases that follow each other without a pause; `first` is the number of the first one."""
         self._begins(phases[0])
+        if self._interrupt.asked:  # while that was waited for
+            self._why = self._why or BY_USER
+            return []
+        relative = chain(first, phases, self._fleet.rows_fds, seed)
         before = self._board.live().fields
         slots = max((phase.slots or 0 for phase in phases), default=0) or None
         failures = Failures(self._threshold, slots, before)
         start_ns = time.monotonic_ns() + NOTICE_NS
-        orders = chain(first, phases, self._fleet.rows_fds, start_ns, seed)
-        course = Course(phases, start_ns, self._plan)
+        orders = dated(relative, start_ns)
+        course = Course(phases, start_ns, self._plan, seed, before[Field.DRAWN])
         self._busy.note(course.phase)
 
         def sent(word: PhaseSent) -> None:
             following = orders[word.number - first + 1 :][:1]
             awaits = bool(following) and following[0].awaits
             begin_ns = time.monotonic_ns() + NOTICE_NS if awaits else word.end_ns
-            if course.heed(word.number - first, begin_ns):
+            if course.heed(word.number - first, begin_ns, self._board.live().fields[Field.DRAWN]):
                 if awaits:
                     self._fleet.begin(word.number + 1, begin_ns)
                 self._busy.note(course.phase)
@@ -149,9 +153,11 @@ class Conduct:
             if why := self._steady(course.phase, live, course.elapsed_s()):
                 self._stop(Stop("steady", why), grace_s(course.phase))
             drawn = self._fleet.drawn(first + course.at, course.phase.requests)
-            tick(course.phase, course.elapsed_s(), course.waiting(drawn, live.fields[Field.QUEUED]))
+            waiting = course.waiting(drawn, live.fields[Field.DRAWN], live.fields[Field.QUEUED])
+            tick(course.phase, course.elapsed_s(), waiting)
 
-        self._cut_ns = orders[-1].cut_ns(orders[-1].start_ns)
+        cuts = [order.cut_ns(order.start_ns) for order in orders]
+        self._cut_ns = None if None in cuts else max(cut for cut in cuts if cut is not None)
 
         def ended(number: int) -> None:
             self._ended(phases[number - first])

@@ -6,25 +6,25 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from loadstone.clock import SECOND_NS
 from loadstone.environment import cpu_busy_s
 from loadstone.load.job import PhaseOrder
-from loadstone.load.waiting import Waiting
+from loadstone.load.waiting import queue
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 
 
-def chain(
-    first: int, phases: Sequence[Phase], rows_fds: Sequence[int], start_ns: int, seed: int
-) -> list[PhaseOrder]:
-    """The orders for phases from number `first` on; the first begins at `start_ns`.
+def chain(first: int, phases: Sequence[Phase], rows_fds: Sequence[int], seed: int) -> list[PhaseOrder]:
+    """The orders for phases from number `first` on, with moments that count from the begin of the first.
 
     Where the moment of the next phase is known beforehand all workers keep it. Else, where its requests have due times,
     main tells them one when it hears that the phase before has nothing more to send; and in a closed loop each worker goes on
     by itself then.
     """
     orders: list[PhaseOrder] = []
-    begin: int | None = start_ns
+    begin: int | None = 0
     for number, phase in enumerate(phases, first):
         if orders:
             begin = _following_ns(phases[number - first - 1], begin, seed)
@@ -60,43 +60,61 @@ def _following_ns(phase: Phase, begin: int | None, seed: int) -> int | None:
     return begin + (spent_ns if phase.duration_ns is None else min(spent_ns, phase.duration_ns))
 
 
+def dated(orders: Sequence[PhaseOrder], start_ns: int) -> list[PhaseOrder]:
+    """The same orders on the clock: the first begins at `start_ns`."""
+    return [
+        order
+        if order.start_ns is None
+        else msgspec.structs.replace(order, start_ns=start_ns + order.start_ns)
+        for order in orders
+    ]
+
+
 class Course:
     """Which of the phases is on, as far as main has heard."""
 
-    def __init__(self, phases: Sequence[Phase], start_ns: int, plan: Path) -> None:
+    def __init__(self, phases: Sequence[Phase], start_ns: int, plan: Path, seed: int, launched: int) -> None:
         self.at = 0
         """Its position among the phases."""
         self._phases = phases
         self._start_ns = start_ns
         self._plan = plan
-        self._waiting = Waiting(plan, phases[0].first_row)
+        self._seed = seed
+        self._launched = launched
+        """Requests launched before the phase that is on."""
+        self._waiting = queue(phases[0], plan, seed)
 
     @property
     def phase(self) -> Phase:
         """The phase that is on."""
         return self._phases[self.at]
 
-    def heed(self, number: int, begin_ns: int) -> bool:
-        """A worker has nothing more to send of a phase; whether that makes the next one begin (at `begin_ns`)."""
+    def heed(self, number: int, begin_ns: int, launched: int) -> bool:
+        """A worker has nothing more to send of a phase; whether that makes the next one begin (at `begin_ns`).
+
+        `launched` requests have been until now.
+        """
         if number != self.at or number + 1 == len(self._phases):
             return False
         self.at += 1
         self._start_ns = begin_ns
-        self._waiting = Waiting(self._plan, self.phase.first_row)
+        self._launched = launched
+        self._waiting = queue(self.phase, self._plan, self._seed)
         return True
 
     def elapsed_s(self) -> float:
         """Since the phase that is on began."""
         return max(0, time.monotonic_ns() - self._start_ns) / 1e9
 
-    def waiting(self, drawn: int, taken: int) -> int:
-        """Requests that are due and have not been sent: `taken` by workers already, or still in the plan.
+    def waiting(self, drawn: int, launched: int, held: int) -> int:
+        """Requests that are due and have not been sent.
 
-        In a closed loop none ever is: a request is due when a place is free.
+        `drawn` rows of the phase have been read from the plan, `launched` requests have been in all, and workers hold
+        `held` that are due.
+        In a closed loop none ever waits: a request is due when a place is free.
         """
-        if not self.phase.timed or self.phase.slots is None:
-            return taken
-        return taken + self._waiting.look(max(0, time.monotonic_ns() - self._start_ns), drawn)
+        elapsed_ns = max(0, time.monotonic_ns() - self._start_ns)
+        return self._waiting.look(elapsed_ns, drawn, launched - self._launched, held)
 
 
 class Busy:

@@ -126,8 +126,9 @@ class Fleet:
             if time.monotonic() >= next_tick:
                 next_tick = time.monotonic() + TICK_S
                 tick()
-                self._end_overdue(orders[-1], done[orders[-1].number])
-                self._end_silent(done[orders[-1].number])
+                over = set.intersection(*(set(words) for words in done.values()))
+                self._end_overdue(orders[-1], over)
+                self._end_silent(over)
         return list(done.values())
 
     def _own(self, order: PhaseOrder, worker: int) -> PhaseOrder:
@@ -201,19 +202,19 @@ class Fleet:
         for index in workers:
             self._children[index].kill(because)
 
-    def _end_overdue(self, order: PhaseOrder, done: dict[int, PhaseDone]) -> None:
+    def _end_overdue(self, order: PhaseOrder, over: set[int]) -> None:
         cut_ns = self._stop.cut_ns if self._stop else self._cut_ns(order)
         if cut_ns is not None and time.monotonic_ns() > cut_ns + OVERDUE_S * 1e9:
             why = f"had not ended its requests {OVERDUE_S:g} s after they were cancelled, then killed"
-            self._kill(self.alive - done.keys(), why)
+            self._kill(self.alive - over, why)
 
     def _cut_ns(self, order: PhaseOrder) -> int | None:
         """When the last worker cancels what is under way of a phase; None: never, or not known yet."""
         return order.cut_ns(order.start_ns or self._started.get(order.number))
 
-    def _end_silent(self, done: dict[int, PhaseDone]) -> None:
-        """Kills the workers that are stopped, and those that hang."""
-        beats = {index: self._blocks[index][Field.BEAT_NS] for index in self.alive - done.keys()}
+    def _end_silent(self, over: set[int]) -> None:
+        """Kills the workers that are stopped, and those that hang, unless they are `over` with all phases."""
+        beats = {index: self._blocks[index][Field.BEAT_NS] for index in self.alive - over}
         for index, silent_s in self._silence.look(beats, time.monotonic_ns()).items():
             if silent_s >= STOPPED_S and self._children[index].stopped():
                 self._kill({index}, f"stopped for {STOPPED_S:g} s, then killed")

@@ -84,7 +84,7 @@ class Links:
         while (connection := idle.take(flight)) is not None:
             if connection.is_quiet():
                 if self.opening.postponed:
-                    self.opening.leave(flight)
+                    self.opening.leave(flight, time.monotonic_ns())
                 connection.renew(flight)
                 self._carriers[flight] = connection
                 self._send(connection, flight)
@@ -265,7 +265,7 @@ class Links:
         connection = self._carriers.get(flight)
         if connection is not None:
             self.drop(connection)
-        self.opening.withdraw(flight, now)
+        self.opening.leave(flight, now)
 
     def idle_or_large(self, now: int) -> list[tuple[Flight, WireEnd]]:
         """Flights of which nothing has come for too long since they began, or too much."""

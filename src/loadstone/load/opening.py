@@ -103,7 +103,7 @@ class Opening:
         self._suffice(now)
         while self.postponed and not self.retry_ns and len(self._making) < MOST_CONNECTING:
             flight = next(iter(self.postponed))
-            self.leave(flight)
+            self._waiting.leave(flight)
             self._open(flight)
 
     def lines(self) -> Sequence[Line]:
@@ -113,13 +113,9 @@ class Opening:
         """
         return [self.postponed] if self.retry_ns else self._waiting.lines
 
-    def leave(self, flight: Flight) -> None:
-        """A flight waits no longer."""
+    def leave(self, flight: Flight, now: int) -> None:
+        """A flight waits no longer, if it did: it has a connection, or is ended."""
         self._waiting.leave(flight)
-
-    def withdraw(self, flight: Flight, now: int) -> None:
-        """A flight is ended that may have been waiting."""
-        self.leave(flight)
         if not self.postponed:
             self._suffice(now)
 

@@ -33,6 +33,9 @@ class Rows(Protocol):
     def after(self, row: Row) -> Row | None:
         """The row behind `row`; None when the plan has it not yet."""
 
+    def over(self) -> bool:
+        """Whether there is no further conversation for a worker that takes none itself."""
+
 
 class _File:
     """The file of a phase's rows, read by position."""
@@ -67,7 +70,15 @@ class Shared(_File):
         return None
 
     def _read_all(self) -> bool:
-        return os.lseek(self._fd, 0, os.SEEK_CUR) >= (self._stop - self._first) * ROW.size
+        return self._position() >= (self._stop - self._first) * ROW.size
+
+    def _position(self) -> int:
+        return os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    def over(self) -> bool:
+        """See `Rows`: the others have taken all."""
+        packed = os.pread(self._fd, ROW.size, self._position())
+        return self._read_all() or (len(packed) == ROW.size and Row._make(ROW.unpack(packed)).is_end)
 
 
 class Dealt(_File):
@@ -88,6 +99,10 @@ class Dealt(_File):
                 return None
         self.starved = False
         return self._own.popleft() if self._own else None
+
+    def over(self) -> bool:
+        """See `Rows`: nobody else takes what is dealt to this worker."""
+        return True
 
     def _read(self) -> bool:
         """Reads some further rows and keeps its own; False when there are none yet."""

@@ -6,7 +6,6 @@ import time
 
 from loadstone.load.job import PhaseOrder
 from loadstone.load.slots import Slots
-from loadstone.plan.store import Row
 
 
 class Stage:
@@ -34,10 +33,10 @@ class Stage:
         self.told_spent = False
         self._cpu_ns = time.process_time_ns()
 
-    def stop(self, stop_ns: int, cut_ns: int, given_up: bool, now: int) -> list[Row]:
-        """Sends nothing more that is due from `stop_ns` on; the rows that waited and will not be sent."""
+    def stop(self, stop_ns: int, cut_ns: int, given_up: bool, now: int) -> None:
+        """Sends nothing more that is due from `stop_ns` on."""
         self.given_up = given_up
-        return self.slots.stop(stop_ns, cut_ns, now)
+        self.slots.stop(stop_ns, cut_ns, now)
 
     def is_over(self) -> bool:
         """Nothing is under way, and nothing will be."""

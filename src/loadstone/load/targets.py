@@ -8,8 +8,10 @@ from loadstone.plan.store import ANY_TARGET, Row
 class Homes:
     """The servers of one worker, by how many of its requests are in flight to each. A conversation stays where it began."""
 
-    def __init__(self, targets: int) -> None:
+    def __init__(self, targets: int, first: int = 0) -> None:
         self.in_flight = [0] * targets
+        self._turn = first
+        """Of several with equally few the next in turn is chosen; workers begin with different ones."""
         self._homes: dict[tuple[int, int], int] = {}
         """Of every conversation that chose its server here and goes on, by phase and number."""
 
@@ -18,9 +20,15 @@ class Homes:
         if row.target != ANY_TARGET:
             return row.target
         conversation = (row.phase, row.conversation)
-        target = self.in_flight.index(min(self.in_flight)) if row.opens else self._homes.pop(conversation)
+        target = self._least() if row.opens else self._homes.pop(conversation)
         if not row.final:
             self._homes[conversation] = target
+        return target
+
+    def _least(self) -> int:
+        count = len(self.in_flight)
+        target = min(range(count), key=lambda one: (self.in_flight[one], (one - self._turn) % count))
+        self._turn = target + 1
         return target
 
     def forget(self, row: Row) -> None:

@@ -297,6 +297,8 @@ class Worker:
             self._next_tick = now + TICK_NS
             self._agenda.due_ns = 0
             self._expire(now)
+            for row in self._agenda.let_go(now):
+                self._leave(row)
             self._block[Field.BEAT_NS] = now
             if self._agenda.stages:
                 self._block[Field.QUEUED] = self._agenda.queued(now)
@@ -339,8 +341,7 @@ class Worker:
                 self._cut(stage, now)
 
     def _cut(self, stage: Stage, now: int) -> None:
-        for row in stage.slots.clear(now):
-            self._leave(row)
+        stage.slots.clear(now)
         end = WireEnd.CANCELLED if stage.given_up else WireEnd.CUT
         self._send_nothing_more(stage, now)
         for flight in self._flights:
@@ -413,8 +414,7 @@ class Worker:
     def _stop(self, order: StopOrder, now: int) -> None:
         """Ends all phases under way; those that were to follow never begin."""
         for stage in self._agenda.stages.values():
-            for row in stage.stop(order.stop_ns, order.cut_ns, order.given_up, now):
-                self._leave(row)
+            stage.stop(order.stop_ns, order.cut_ns, order.given_up, now)
             self._send_nothing_more(stage, now)
         for never in self._agenda.stop():
             self.say(PhaseDone.never(never.number, now))
