@@ -362,7 +362,7 @@ def test_notices_say_what_the_numbers_mean(report, answer, run_log):
         "said by the run",
         "3 requests repeated a prompt sent before",
         "1 warm-up request left out of every number.",
-        "1 request was cut off when the run ended. The plain latencies",
+        "1 request was cut off when the run ended. Plain latencies",
         "The server sent no usage that counts for 1 of 3 answers: their output tokens are counted by our tokenizer",
         "The output tokens of 1 of 3 answers are not known",
         "50 % of the answers are shorter than asked",

@@ -129,9 +129,13 @@ def test_the_first_answer_has_a_row_where_it_differs_from_the_first_token(valid:
     thought = MetricResult(unit="ms", better="lower", reason="every answer spent its length on reasoning.")
     metrics = {**valid.metrics, "time_to_first_output_token": thought}
     shown = render(msgspec.structs.replace(valid, metrics=metrics), width=80, color=False)
-    row = next(line for line in shown.splitlines() if line.startswith("time to first output token"))
-    assert row.split() == ["time", "to", "first", "output", "token", "ms", *"-------"]
+    assert "\ntime to first output token" not in shown
     assert "- time to first output token: every answer spent its length on reasoning." in shown
+    late = msgspec.structs.replace(valid.metrics["time_to_first_token"], p50=900.0)
+    metrics = {**valid.metrics, "time_to_first_output_token": late}
+    shown = render(msgspec.structs.replace(valid, metrics=metrics), width=80, color=False)
+    row = next(line for line in shown.splitlines() if line.startswith("time to first output token"))
+    assert row.split()[6:9] == ["51.9", "58.1", "900"]
 
 
 def test_many_notices_do_not_push_the_numbers_off_the_screen(valid: Report) -> None:
@@ -140,6 +144,23 @@ def test_many_notices_do_not_push_the_numbers_off_the_screen(valid: Report) -> N
     shown = render(noisy, width=100, color=False)
     assert "- and 44 more in report.json\n" in shown
     assert len(shown.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(
+    ("command_rows", "rows", "remarks"),
+    [(1, 28, 6), (13, 40, 6), (14, 40, 5), (15, 39, 4), (16, 40, 4), (18, 40, 3), (19, 41, 3), (99, 121, 3)],
+)
+def test_a_summary_fits_a_screen(command_rows: int, rows: int, remarks: int, valid: Report) -> None:
+    """Of six remarks, each of two rows, so many go as there is room for, and never fewer than three.
+
+    That the others are missing takes a row; a command of several rows takes them too.
+    """
+    notices = tuple(f"{number} {'long ' * 20}" for number in range(6))
+    run = msgspec.structs.replace(valid.run, notices=notices, command="x" * 100 * command_rows)
+    shown = render(msgspec.structs.replace(valid, run=run), width=100, color=False)
+    assert len(shown.splitlines()) - 1 + command_rows == rows
+    assert [f"\n- {number} long" in shown for number in range(6)] == [number < remarks for number in range(6)]
+    assert ("more in report.json" in shown) is (remarks < 6)
 
 
 def test_the_last_remark_is_not_hidden_behind_a_line_of_its_own(valid: Report) -> None:
@@ -214,6 +235,38 @@ def test_requests_cut_off_after_their_first_token_have_a_row_as_well(valid: Repo
         valid, metrics={**valid.metrics, "time_to_first_token": msgspec.structs.replace(ttft, censored=0)}
     )
     assert "\n  with 23 cut off " in render(seen, width=80, color=False)
+
+
+@pytest.mark.parametrize(
+    ("metric", "plain", "curve", "shown"),
+    [
+        ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 105.0, "p99": 190.0}, False),
+        ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 105.1, "p99": 200.0}, True),
+        ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 100.0, "p99": 189.9}, True),
+        ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 100.0, "p99": None}, True),
+        ("queue_wait", {"p50": 100.0, "p99": 200.0}, {"p50": 900.0, "p99": None}, False),
+        ("request_latency", {"p50": 100.0, "p99": 200.0}, {"p50": 100.0, "p99": 200.0}, True),
+        ("request_latency_from_due", {"p50": 100.0, "p99": 400.0}, {"p50": 100.0, "p99": 400.0}, True),
+    ],
+)  # fmt: skip
+def test_requests_cut_off_have_rows_where_they_change_what_is_read(
+    metric: str, plain: dict[str, float], curve: dict[str, float | None], shown: bool, valid: Report
+) -> None:
+    latency = msgspec.structs.replace(valid.metrics["request_latency"], p99=200.0)
+    found = msgspec.structs.replace(latency, **plain, cut_off=7, censored=7, with_censored=curve)
+    metrics = {"request_latency": latency, "queue_wait": latency, metric: found}
+    told = render(msgspec.structs.replace(valid, metrics=metrics), width=100, color=False)
+    assert ("\n  with 7 cut off " in told) is shown
+
+
+def test_what_has_no_number_has_no_row(valid: Report) -> None:
+    slow = msgspec.structs.replace(valid.metrics["request_latency"], p99=9000.0)
+    none = MetricResult(unit="ms", better="lower", reason="requests wait for a slot only with a limit.")
+    metrics = {**valid.metrics, "request_latency_from_due": slow, "queue_wait": none}
+    shown = render(msgspec.structs.replace(valid, metrics=metrics), width=100, color=False)
+    assert "\nrequest latency from due " in shown
+    assert "queue wait" not in shown
+    assert "requests wait for a slot" not in shown
 
 
 def test_where_nothing_was_cut_off_there_is_no_such_row(valid: Report) -> None:
@@ -307,9 +360,7 @@ def test_requests_cut_off_and_unsent_are_no_failures_of_the_server(valid: Report
     shown = render(msgspec.structs.replace(valid, outcomes=outcomes), width=100, color=False)
     assert "200 requests: 190 ok, 1 failed, 5 cut off, 4 never sent · " in shown
     assert (
-        "1 of 200 requests failed: reset 1\n"
-        "  1 x reset: the connection was reset\n"
-        "  4 x not-sent: stopped\n"
+        "1 of 200 requests failed: reset 1\n  1 x reset: the connection was reset\n  4 x not-sent: stopped\n"
     ) in shown
 
 

@@ -68,17 +68,23 @@ def test_what_was_not_sent_has_its_reason_and_no_failures(valid: Report) -> None
     reasons = ({"reason": "still waiting for a slot", "count": 1038},)
     outcomes = Outcomes(planned=1500, counts={"ok": 462, "not-sent": 1038}, not_sent=reasons)
     shown = render(replace(capped(valid), outcomes=outcomes), width=100, color=False)
-    assert "\n\n  1,038 x not-sent: still waiting for a slot\n\n" in shown
+    assert "not-sent" not in shown  # that it was bound by the cap has been said
     assert "failed" not in shown
+    client = replace(capped(valid, bound_by="client"), outcomes=outcomes)
+    shown = render(client, width=100, color=False)
+    assert "\n\n  1,038 x not-sent: still waiting for a slot\n\n" in shown
+    stopped = replace(client, run=replace(valid.run, stopped_by="user"))
+    assert "not-sent" not in render(stopped, width=100, color=False)
 
 
 def test_turns_that_never_became_due_are_not_called_unsent(valid: Report) -> None:
     reasons = ({"reason": "its conversation was not over", "count": 17},)
     some = Outcomes(planned=114, counts={"ok": 97, "not-sent": 17}, not_sent=reasons)
-    shown = render(replace(capped(valid, never_due=13), outcomes=some), width=100, color=False)
+    server = {"bound_by": "server"}
+    shown = render(replace(capped(valid, never_due=13, **server), outcomes=some), width=100, color=False)
     assert "114 requests: 97 ok, 4 never sent, 13 never due · " in shown
     assert "\n  17 x not-sent: its conversation was not over\n" in shown
-    shown = render(replace(capped(valid, never_due=17), outcomes=some), width=100, color=False)
+    shown = render(replace(capped(valid, never_due=17, **server), outcomes=some), width=100, color=False)
     assert "114 requests: 97 ok, 17 never due · " in shown
     assert "not-sent" not in shown
 

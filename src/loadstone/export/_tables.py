@@ -31,6 +31,10 @@ DISTRIBUTIONS = (
     "output_sequence_length",
 )
 WAITING = ("time_to_first_token_from_due", "request_latency_from_due", "queue_wait")
+HEADLINES = ("request_latency", "request_latency_from_due", "time_to_first_token_from_due")
+"""What always has a row with the requests cut off below it, where there are some."""
+MOVED = 0.05
+"""Other times have one where its median or its p99 differs from the plain one by more than this share of that."""
 WAITED_MS = 10.0
 """A p99 above this is a queue, not the lag of sending."""
 ALL_TOKENS = "output_token_throughput_under_load"
@@ -80,7 +84,18 @@ def label(name: str) -> str:
 
 
 def rows_shown(metrics: Metrics) -> list[str]:
-    """The distributions of `metrics` that are worth a row.
+    """The distributions of `metrics` that are worth a row and have a number, be it of requests cut off alone."""
+    return [name for name in _of_use(metrics) if metrics[name].count or metrics[name].with_censored]
+
+
+def rows_missed(metrics: Metrics) -> list[str]:
+    """Those that a reader looks for in vain. A wait at the client is not missed where there can be none."""
+    shown = rows_shown(metrics)
+    return [name for name in _of_use(metrics) if name not in (*shown, *WAITING)]
+
+
+def _of_use(metrics: Metrics) -> list[str]:
+    """The distributions of `metrics` that would be worth a row.
 
     The first output token is one only where it differs from the first token: where the server thought; the
     waiting at the client only where there was some.
@@ -112,13 +127,9 @@ def _waited(metrics: Metrics) -> bool:
 def distributions(metrics: Metrics, width: int, cancelled: int = 0) -> list[str]:
     """The table of distributions: a header, one line a metric, and below it one with the requests cut off.
 
-    Of these `cancelled` were cancelled as asked.
-
-    Where no metric has a number there are only those that have such a line; without one there is no table.
+    Of these `cancelled` were cancelled as asked. Without a number there is no table.
     """
     names = rows_shown(metrics)
-    if not any(metrics[name].count for name in names):
-        names = [name for name in names if metrics[name].with_censored]
     if not names:
         return []
     rows = list(_rows(metrics, names, width < NARROW, cancelled))
@@ -148,10 +159,19 @@ def _rows(metrics: Metrics, names: Iterable[str], narrow: bool, cancelled: int) 
         marks = {stat: THIN if stat in result.thin else " " for stat in ORDER}
         numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
         yield _Row(called, printable(result.unit), numbers)
-        if result.with_censored and result.cut_off:
+        if result.with_censored and result.cut_off and _matters(name, result):
             more = f"  with {result.cut_off:,} {_ended(result.cut_off, cancelled)}"
             more = f" +{result.cut_off:,} cut" if narrow else more
             yield _Row(more, "", _curve(result, result.with_censored, marks))
+
+
+def _matters(name: str, result: MetricResult) -> bool:
+    """Whether a time with the requests that were cut off is worth a row. The wait for a slot is in the latencies from due."""
+    if name in (*HEADLINES, "queue_wait"):
+        return name in HEADLINES
+    curve = result.with_censored or {}
+    pairs = ((getattr(result, stat), curve.get(stat)) for stat in ("p50", "p99") if stat in curve)
+    return any(plain is None or other is None or abs(other - plain) > MOVED * plain for plain, other in pairs)
 
 
 def _ended(count: int, cancelled: int) -> str:

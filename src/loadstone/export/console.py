@@ -8,6 +8,7 @@ Colour is for verdicts alone. Nothing from the server or the user is printed raw
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,16 @@ from rich.cells import cell_len
 from loadstone.export import replacing
 from loadstone.export._groups import groups
 from loadstone.export._load import load, load_shape
-from loadstone.export._tables import THIN, distributions, label, rates, rates_shown, rows_shown, thin_shown
+from loadstone.export._tables import (
+    THIN,
+    distributions,
+    label,
+    rates,
+    rates_shown,
+    rows_missed,
+    rows_shown,
+    thin_shown,
+)
 from loadstone.figures import counted, figures
 from loadstone.read.outcome import (
     CANCELLED_AS_PLANNED,
@@ -43,6 +53,9 @@ SEVERITY = ("INVALID", "DEGRADED")
 MOST_CHECKS = 3
 MOST_FAULTS = 3
 MOST_REMARKS = 6
+LEAST_REMARKS = 3
+ROWS = 40
+"""Rows of a screen. Remarks beyond them are left out, but for the first `LEAST_REMARKS`."""
 LEAST_WORDS = 24
 """Cells that the end of a fault's message needs, for the name of its sample to stand beside it."""
 NO_SUCCESS = "no request succeeded."
@@ -76,17 +89,23 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
 
     `folder` is where the files of `report.run.files` lie, as the reader should type it.
     """
-    sections = (
+    above = (
         stopped(report, width, color) + verdict(report, width, color),
         headline(report, width) + load(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
         rates(report.metrics, width),
         groups(report, width),
         failures(report, width),
-        remarks(report, width),
-        ending(report, width, folder),
     )
+    below = ending(report, width, folder)
+    room = ROWS - sum(_rows(lines, width) for lines in (*above, below) if lines)
+    sections = (*above, remarks(report, width, room), below)
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _rows(lines: Iterable[str], width: int) -> int:
+    """Rows of the screen that a section takes, with the blank one behind it; a long command goes on in the next."""
+    return 1 + sum(max(1, -(-cell_len(line) // width)) for line in lines)
 
 
 def stopped(report: Report, width: int, color: bool) -> list[str]:
@@ -234,8 +253,12 @@ def _total(report: Report) -> str:
 
 
 def _not_sent(report: Report) -> Sequence[Mapping[str, Any]]:
-    """Why requests were never sent. Where none of them had become due a notice tells why."""
-    if report.outcomes.counts.get(NOT_SENT, 0) == report.load.never_due:
+    """Why requests were never sent, unless that has been said: that the load was stopped, or bound by a cap.
+
+    Where none of them had become due a notice tells why.
+    """
+    never_due = report.outcomes.counts.get(NOT_SENT, 0) == report.load.never_due
+    if never_due or report.run.stopped_by or report.load.bound_by == "cap":
         return ()
     return report.outcomes.not_sent[:MOST_FAULTS]
 
@@ -271,29 +294,39 @@ def _in_two(text: str, last: str, width: int) -> list[str]:
     return [first, f"{fit(words, room)} {last}".rstrip()]
 
 
-def remarks(report: Report, width: int) -> list[str]:
-    """What a reader has to know to read the numbers right, the most important first; one alone is not left out."""
+def remarks(report: Report, width: int, room: int) -> list[str]:
+    """What a reader has to know to read the numbers right, the most important first, in so many rows.
+
+    One alone is not left out: it would take no more than to say so.
+    """
     checks = [
         f"{check.finding} {check.advice}" for check in report.certificate.checks if check.verdict == "NOTE"
     ]
-    said = [*_about_metrics(report, "reason"), *report.run.notices, *_about_metrics(report, "note"), *checks]
-    most = MOST_REMARKS if len(said) > MOST_REMARKS + 1 else len(said)
-    shown = [line for text in said[:most] for line in wrap(f"- {printable(text)}", width, "  ")]
-    if thin_shown(report.metrics):
-        shown.append(f"{THIN} too few samples for this percentile")
-    if len(said) > most:
-        shown.append(f"- and {len(said) - most} more in report.json")
-    return shown
+    said = [*_about_metrics(report, "reason"), *report.run.notices, *checks, *_about_metrics(report, "note")]
+    told = [wrap(f"- {printable(text)}", width, "  ") for text in said]
+    thin = [f"{THIN} too few samples for this percentile"] if thin_shown(report.metrics) else []
+    most = _that_fit(told, room - len(thin))
+    more = [f"- and {len(said) - most} more in report.json"] if len(said) > most else []
+    return [*(line for lines in told[:most] for line in lines), *more, *thin]
+
+
+def _that_fit(told: Sequence[Sequence[str]], room: int) -> int:
+    """How many remarks there is room for, beside the row that says how many more there are."""
+    ends = list(accumulate(map(len, told)))
+    if ends and len(told) <= MOST_REMARKS + 1 and ends[-1] <= max(room, ends[:LEAST_REMARKS][-1]):
+        return len(told)
+    fitting = sum(end < room for end in ends)
+    return min(max(fitting, LEAST_REMARKS), MOST_REMARKS, len(told))
 
 
 def _about_metrics(report: Report, field: str) -> list[str]:
-    """Each different `reason` or `note` of the metrics shown, once, after the names it holds for.
+    """Each different `reason` or `note` of the metrics shown, or missed, once, after the names it holds for.
 
     That no request succeeded says the certificate.
     """
     metrics = report.metrics
     texts: dict[str, list[str]] = {}
-    for name in (*rows_shown(metrics), *rates_shown(metrics)):
+    for name in (*rows_missed(metrics), *rows_shown(metrics), *rates_shown(metrics)):
         if (text := getattr(metrics[name], field)) and text != NO_SUCCESS:
             texts.setdefault(text, []).append(label(name))
     return [f"{_several(about)}: {text}" for text, about in texts.items()]

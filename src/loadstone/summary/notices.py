@@ -66,8 +66,8 @@ def _about_tables(tables: Tables) -> Iterator[str]:
     short = _short_share(tables)
     if short >= SHORT_SHARE:
         yield (
-            f"{100 * short:.3g} % of the answers are shorter than asked (see output_length_mismatch);"
-            " --extra-inputs ignore_eos:true keeps many servers from stopping early."
+            f"{100 * short:.3g} % of the answers are shorter than asked; --extra-inputs ignore_eos:true often prevents"
+            " that."
         )
 
 
@@ -79,20 +79,17 @@ def _about_censored(evidence: Evidence) -> Iterator[str]:
     if not evidence.tables.succeeded.any():
         yield (
             f"{who}, and none succeeded: all that is known is how long they took at least, which is in the rows"
-            ' "with ... cut off" (with_censored in report.json).'
+            ' "with ... cut off" (with_censored).'
         )
         return
     told = (
-        f"{who}. The plain latencies are those of the others, and can be too low or too high; the rows"
-        ' "with ... cut off" count each as far as it had come (with_censored in report.json).'
+        f"{who}. Plain latencies leave them out, and can be too low or too high; the rows"
+        ' "with ... cut off" (with_censored) count each as far as it had come.'
     )
     if (evidence.tables.censored & ~evidence.tables.cancelled).any() and evidence.metrics[
         ALL_TOKENS
     ].mean is not None:
-        told += (
-            ' Throughputs are those of the others as well, and too low; "output, all tokens" counts every token that came'
-            " while requests were sent."
-        )
+        told += ' Throughputs are too low, but for "output, all tokens".'
     yield told
 
 
@@ -105,19 +102,19 @@ def _who_was_cut_off(tables: Tables) -> str:
     limited = int((tables.cut_off & ~tables.censored).sum())
     unsent = np.isfinite(tables.cut_off_ms("due_ns")) & ~tables.attempted
     waited = int(unsent.sum()) if tables.has_rate else 0
-    parts = [
-        f"{_were(cut)} cut off when the {'load was stopped' if tables.run.stopped_by else 'run ended'}"
-        if cut
-        else "",
-        f"{_were(limited)} cut off at a time limit" if limited else "",
-        f"{_were(waited)} due but never sent" if waited > 0 else "",
+    end = "load was stopped" if tables.run.stopped_by else "run ended"
+    kinds = [
+        (cut, f"cut off when the {end}"),
+        (limited, "cut off at a time limit"),
+        (waited, "due but never sent"),
     ]
-    *first, last = list(filter(None, parts)) or [""]
+    known = [(count, f"{'was' if count == 1 else 'were'} {what}") for count, what in kinds if count]
+    told = [
+        f"{f'{count:,}' if number else counted(count, 'request')} {what}"
+        for number, (count, what) in enumerate(known)
+    ]
+    *first, last = told or [""]
     return f"{', '.join(first)}{' and ' if first else ''}{last}"
-
-
-def _were(count: int) -> str:
-    return f"{counted(count, 'request')} {'was' if count == 1 else 'were'}"
 
 
 def _about_prompts(tables: Tables) -> Iterator[str]:

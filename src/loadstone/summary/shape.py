@@ -26,14 +26,14 @@ def _about_phases(tables: Tables) -> Iterator[str]:
     names = [log.name for log in tables.phases]
     if len(names) > 1:
         yield (
-            f"The numbers are those of {len(names)} measured phases together ({', '.join(names)}); phases in report.json"
-            " has each one's own."
+            f"The numbers are those of {len(names)} measured phases together ({', '.join(names)}); report.json has"
+            " each one's own."
         )
     for before, log in pairwise(tables.run.phases):
         if log.seamless and log.kind == before.kind == "measured":
             yield (
                 f"{log.name} began while the last answers of {before.name} still came, as asked: at first the server had"
-                " the work of both."
+                " both."
             )
 
 
@@ -71,8 +71,8 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
     held = int((later & tables.attempted).sum())
     if held:
         yield (
-            f"{counted(held, 'request')} {'is a later turn' if held == 1 else 'are later turns'} of a conversation: the prompt"
-            " holds the questions before it, but not the server's answers to them."
+            f"{counted(held, 'request')} {'is a later turn' if held == 1 else 'are later turns'}: the prompt holds the"
+            " questions before it, and not the server's answers."
         )
     missed = never_due(tables)
     if any(missed):
@@ -81,10 +81,10 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
             f"{missed.held_up:,} after a turn that failed, was cancelled or was not over"
             if missed.held_up
             else "",
-            f"{missed.too_late:,} whose time was to come after the stop" if missed.too_late else "",
+            f"{missed.too_late:,} to be due after the stop" if missed.too_late else "",
         )
         why = ", ".join(filter(None, reasons))
-        yield f"{counted(sum(missed), 'later turn')} never became due (planned, but not offered): {why}."
+        yield f"{counted(sum(missed), 'later turn')} never became due (planned, not offered): {why}."
 
 
 def _about_cancellation(tables: Tables) -> Iterator[str]:
