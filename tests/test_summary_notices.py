@@ -240,7 +240,7 @@ def test_what_was_cancelled_as_asked_is_not_called_cut_off(told, answer):
     assert told(answer(5), *cancelled, load=load) == (
         "2 requests were cancelled as asked, 0.5 s after they were sent; they are in no plain latency.",
     )
-    (one, cut) = told(answer(5), cancelled[0], answer(done=900, outcome="cut"), load=load)
+    (cut, one) = told(answer(5), cancelled[0], answer(done=900, outcome="cut"), load=load)
     assert one == "1 request was cancelled as asked, 0.5 s after it was sent; it is in no plain latency."
     assert cut.startswith("1 request was cut off when the run ended. ")
 
@@ -262,10 +262,10 @@ def test_what_later_turns_hold_is_told_and_which_never_came(told, answer, unsent
     ]
     held, missed = told(*rows)
     assert held.startswith(
-        "1 request is a later turn: the prompt holds the questions before it, and not the server's answers."
+        "1 request is a later turn: the prompt holds the questions before it, not the server's answers."
     )
     assert missed == (
-        "1 later turn never became due (planned, not offered): 1 after a turn that failed, was cancelled or was not over."
+        "1 later turn never became due: 1 after a turn that failed, was cancelled or was not over."
     )
 
 
@@ -286,9 +286,9 @@ def test_why_turns_never_became_due_is_told_apart(told, answer, unsent):
         *[unsent(conversation=6, turn=0, due_ns=None), *missed(6, 1)],
     ]
     found = told(*rows, rate=10)
-    assert found[1] == (
-        "10 later turns never became due (planned, not offered): 4 of conversations that never began, 3 after a turn that"
-        " failed, was cancelled or was not over, 3 to be due after the stop."
+    assert found[2] == (
+        "10 later turns never became due: 4 of conversations that never began, 3 after a turn that failed, was cancelled or was"
+        " not over, 3 to come after the stop."
     )
 
 

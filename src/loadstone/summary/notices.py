@@ -38,8 +38,8 @@ def notices(evidence: Evidence) -> tuple[str, ...]:
     tables = evidence.tables
     found = (
         *_about_run(tables.run),
-        *about_load(tables),
         *_about_censored(evidence),
+        *about_load(tables),
         *_about_tables(tables),
     )
     return tuple(dict.fromkeys((*tables.run.notices, *found)))

@@ -72,7 +72,7 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
     if held:
         yield (
             f"{counted(held, 'request')} {'is a later turn' if held == 1 else 'are later turns'}: the prompt holds the"
-            " questions before it, and not the server's answers."
+            " questions before it, not the server's answers."
         )
     missed = never_due(tables)
     if any(missed):
@@ -81,10 +81,10 @@ def _about_conversations(tables: Tables) -> Iterator[str]:
             f"{missed.held_up:,} after a turn that failed, was cancelled or was not over"
             if missed.held_up
             else "",
-            f"{missed.too_late:,} to be due after the stop" if missed.too_late else "",
+            f"{missed.too_late:,} to come after the stop" if missed.too_late else "",
         )
         why = ", ".join(filter(None, reasons))
-        yield f"{counted(sum(missed), 'later turn')} never became due (planned, not offered): {why}."
+        yield f"{counted(sum(missed), 'later turn')} never became due: {why}."
 
 
 def _about_cancellation(tables: Tables) -> Iterator[str]:
