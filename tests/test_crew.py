@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from urllib.request import urlopen
 
 import pytest
 
-from loadstone.config import Config, EndpointConfig, InputConfig
+from loadstone import crew as crew_module
+from loadstone.compose import ComposeJob
+from loadstone.config import Config, EndpointConfig, InputConfig, LoadConfig
 from loadstone.crew import Crew
+from loadstone.endpoints import Ask
 from loadstone.errors import UsageError
+from loadstone.plan import schedule
 from loadstone.preflight import reach
 from loadstone.wire import url
 
@@ -77,3 +84,51 @@ def test_workers_are_told_every_server_and_how_each_is_spoken_to(crew, tmp_path,
     assert (crew.fleet.alive, crew.deaths) == ({0, 1}, [])
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"hunter" not in written
+
+
+@pytest.fixture
+def composing(tmp_path):
+    """A crew whose composer goes on for ever; the test ends it."""
+    crew = Crew(tmp_path, 1, [0])
+    crew.compose(
+        ComposeJob(
+            folder=str(tmp_path / "plan"),
+            source="synthetic",
+            input=InputConfig(tokenizer="none"),
+            endpoint="chat",
+            ask=Ask(model="m", streaming=True),
+            seed=1,
+            template_tokens=0,
+            phases=schedule.phases(LoadConfig(duration_s=1000)),
+        )
+    )
+    yield crew
+    crew.fleet.kill()
+    for child in crew._others:
+        child.kill()
+
+
+def test_a_composer_that_stands_still_at_the_end_is_not_waited_for_and_told(composing, monkeypatch):
+    monkeypatch.setattr(crew_module, "STOPPED_S", 0.2)
+    (composer,) = composing._others
+    os.kill(composer.pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    composing.__exit__(None, None, None)
+    assert time.monotonic() - begun < crew_module.CLOSE_S
+    told = [(death.process, death.fault) for death in composing.deaths]
+    assert told == [("the composer", "stopped for 0.2 s, then killed")]
+
+
+def test_one_that_dies_at_the_very_end_is_told_too(composing):
+    (composer,) = composing._others
+    os.kill(composer.pid, signal.SIGKILL)
+    composing.__exit__(None, None, None)
+    assert [(death.process, death.fault) for death in composing.deaths] == [
+        ("the composer", "killed by signal 9")
+    ]
+
+
+def test_those_that_end_when_they_have_nothing_more_to_do_have_not_died(composing):
+    composing.engines(EndpointConfig(url="sim:"))
+    composing.__exit__(None, None, None)
+    assert composing.deaths == []

@@ -142,14 +142,18 @@ class Child:
             self._killed_because = self._killed_because or because
         self._process.kill()
 
-    def close(self, wait_s: float = CLOSE_S) -> int:
-        """Closes its stdin, waits up to `wait_s` for its exit, kills it when that takes longer; its exit status."""
+    def dismiss(self) -> None:
+        """Closes its stdin: it has nothing more to do, and is not waited for."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
             self._process.stdin.close()
         except BrokenPipeError:
             pass
+
+    def close(self, wait_s: float = CLOSE_S) -> int:
+        """Closes its stdin, waits up to `wait_s` for its exit, kills it when that takes longer; its exit status."""
+        assert self._process.stdout is not None
+        self.dismiss()
         try:
             status = self._process.wait(max(0.0, wait_s))
         except subprocess.TimeoutExpired:

@@ -76,8 +76,11 @@ class Crew:
             for child in (*self._decoders, *self._others):
                 child.kill()
         until = time.monotonic() + CLOSE_S
-        for child in (*self._decoders, *self._others):
+        for child in self._decoders:
             child.close(until - time.monotonic())
+        for child in self._others:
+            if self._close(child, until) and kind is None:
+                self._died(NAMES[child.module], child)
         self.board.close()
         self._board_path.unlink(missing_ok=True)
         recording = self._board_path.parent
@@ -86,6 +89,14 @@ class Crew:
                 raise LoadstoneError(f"{recording} was removed while the run lasted; what it held is lost.")
         elif not any(recording.iterdir()):
             recording.rmdir()
+
+    def _close(self, child: Child, until: float) -> int:
+        """The exit status of one that has nothing more to do, by that monotonic time; a stopped one never comes to it."""
+        child.dismiss()
+        while not child.ended and time.monotonic() < until:
+            child.hear_line(POLL_S)
+            self._end_stopped()
+        return child.close(until - time.monotonic())
 
     def engines(self, endpoint: EndpointConfig) -> list[str]:
         """An address for every server, in their order; where one means the built-in engine, it is started.
