@@ -318,12 +318,111 @@ def test_without_due_times_or_with_a_limit_there_are_no_gaps_to_keep(run, findin
     assert found.finding.startswith(finding)
 
 
-def test_a_burst_is_late_by_the_time_it_takes_to_send_it(check, answer):
-    rows = [answer(2000 + i, due=0, sent=0.5 * i) for i in range(101)]
-    burst = {"load": {"request_rate": "inf"}}
-    assert check("send_lag", *rows, **burst).value == pytest.approx(49.5)
-    assert check("arrival_fidelity", *rows, **burst).finding.startswith("all requests were due at one moment")
-    assert check("saturation", *rows, **burst).finding.startswith("not judged: a rate needs two requests")
+BURST = {"load": {"request_rate": "inf"}}
+
+
+@pytest.mark.parametrize(
+    ("took", "latency", "verdict", "finding"),
+    [
+        (4, 200, "VALID", "all requests were due at once, and sent within 4 ms."),
+        (50, 200, "NOTE", "not at once: it took 50 ms to send them all."),
+        (
+            50,
+            20,
+            "DEGRADED",
+            "not at once: it took 50 ms to send them all, longer than an answer takes (median 20 ms).",
+        ),
+    ],
+)
+def test_a_burst_is_sent_at_once_or_it_is_said_how_long_it_took(
+    took, latency, verdict, finding, evidence, answer
+):
+    sends = [took * i / 1999 for i in range(2000)]
+    run = evidence(*(answer(at + latency, due=0, sent=at, lag=0.1) for at in sends), **BURST)
+    certificate = certify(run)
+    checks = {one.name: one for one in certificate.checks}
+    found = checks["arrival_fidelity"]
+    assert (found.verdict, found.unit, found.finding) == (verdict, "ms", finding)
+    assert found.value == pytest.approx(took)
+    for name in ("offered_load", "send_lag"):  # a rate of infinity is not one to keep
+        assert checks[name].verdict == "VALID"
+    assert checks["send_lag"].value is None
+    assert certificate.verdict == ("VALID" if verdict == "NOTE" else verdict)
+    assert bound(run).by == ("client" if verdict == "DEGRADED" else "server")
+    assert checks["saturation"].finding.startswith("not judged: a rate needs two requests")
+
+
+def test_a_burst_of_which_the_client_left_some_is_client_bound(check, answer, unsent):
+    rows = [answer(500 + i, due=0, sent=i) for i in range(101)] + [unsent() for _ in range(9)]
+    found = check("offered_load", *rows, **BURST)
+    assert (found.verdict, found.finding, found.advice) == (
+        "INVALID",
+        "client-bound: it left 9 of 110 due requests unsent; it got no further than 1,000 requests/s.",
+        "Send fewer requests at once, or give the client more --workers and cores of its own.",
+    )
+
+
+def test_the_turns_after_those_of_a_burst_are_late_from_the_turn_before(check, answer):
+    rows = [answer(100, due=0, sent=i, **turn(0, i)) for i in range(40)]
+    rows += [answer(200 + i, due=100, sent=100.2 + i, **turn(1, i)) for i in range(40)]
+    assert check("send_lag", *rows, **BURST).value == pytest.approx(38.81)
+
+
+def test_slots_that_stand_free_while_requests_wait_are_the_clients_doing(evidence, answer, unsent, check):
+    dues = [2.0 * i for i in range(1500)]  # 500/s for 3 s; four slots of 20 ms let 200/s through
+    for gap, verdict, share in ((0, "VALID", 100), (1.5, "DEGRADED", 20 / 21.5), (5, "INVALID", 20 / 25)):
+        rows = served(answer, unsent, dues, 4, lambda sent: 20.0, 3000, gap)
+        run = evidence(*rows, rate=500, cap=4, end_ms=3000)
+        found = next(one for one in certify(run).checks if one.name == "offered_load")
+        assert (found.verdict, found.value) == (
+            verdict,
+            pytest.approx(share if share == 100 else 100 * share, abs=1),
+        )
+        assert bound(run).by == ("cap" if verdict == "VALID" else "client")
+    assert found.finding == (
+        "client-bound: while requests waited, 3.2 of 4 slots were in use on average; it got no further than 161 requests/s."
+    )
+    assert found.advice == "Lower --request-rate, or give the client more --workers and cores of its own."
+
+
+def test_slots_that_nobody_waits_for_may_be_free(check, answer):
+    rows = [answer(10 * i + 8, due=10 * i, sent=10 * i + 4) for i in range(100)]  # late, one at a time
+    found = check("offered_load", *rows, rate=100, cap=20)
+    assert (found.verdict, found.value) == ("VALID", 100.0)
+
+
+def test_a_slot_that_rests_after_a_failure_and_one_that_is_opening_its_connection_are_in_use(check, answer):
+    rows = []
+    for i in range(40):  # a place rests for 100 ms after a request that was not answered
+        rows.append(answer(outcome="reset", due=0, sent=101.0 * i, done=101.0 * i + 1))
+        rows.append(answer(101 * i + 100, due=0, sent=101 * i + 60) | {"connect_ns": ns(101 * i)})
+    assert check("offered_load", *rows, rate=100, cap=2).value == pytest.approx(100, abs=0.6)
+
+
+def test_slots_whose_number_changes_are_filled_as_there_are(check, answer, unsent):
+    load = {
+        "request_rate": 100.0,
+        "concurrency": 3,
+        "concurrency_ramp_s": 2.0,
+    }  # 2 from 0.5 s on, 3 from 1.5 s on
+    slots = [(0, 0.0), (1, 500.0), (2, 1500.0)]
+    rows = [
+        answer(at + 100, due=10 * k, sent=at)
+        for k, (at, _) in enumerate(
+            sorted((first + 100.0 * n, slot) for slot, first in slots for n in range(20))
+        )
+        if at < 2000
+    ]
+    rows += [unsent(due=10.0 * k) for k in range(len(rows), 200)]
+    assert check("offered_load", *rows, load=load, end_ms=2000).value == pytest.approx(100, abs=1)
+
+
+def test_where_slots_stand_free_for_another_reason_they_say_nothing(check, answer, unsent):
+    rows = [answer(100 * i + 90, due=0, sent=100 * i) for i in range(20)] + [unsent() for _ in range(20)]
+    prefill = {"request_rate": 100.0, "concurrency": 8, "prefill_concurrency": 1}
+    assert check("offered_load", *rows, load=prefill).value is None
+    turns = [row | turn(i % 2, i // 2) for i, row in enumerate(rows)]
+    assert check("offered_load", *turns, rate=100, cap=8).value is None
 
 
 def test_neither_a_cap_nor_a_closed_loop_holds_the_client_to_a_rate(check, open_loop, unsent):
@@ -347,9 +446,9 @@ def test_what_a_cap_lets_through_is_not_called_the_servers_capacity(evidence, op
     )
 
 
-def served(answer, unsent, dues, slots, takes, stops):
+def served(answer, unsent, dues, slots, takes, stops, gap=0.0):
     """Requests due at these moments, each sent when one of the slots is free, answered `takes(sent)` ms later; nothing is
-    sent from `stops` on."""
+    sent from `stops` on. A slot that was in use is filled again after `gap` ms."""
     free, rows = [0.0] * slots, []
     for due in dues:
         slot = free.index(min(free))
@@ -357,8 +456,9 @@ def served(answer, unsent, dues, slots, takes, stops):
         if sent >= stops:
             rows.append(unsent(due=due))
             continue
-        free[slot] = sent + takes(sent)
-        rows.append(answer(free[slot] - 1, free[slot], due=due, sent=sent, lag=0.1))
+        done = sent + takes(sent)
+        free[slot] = done + gap
+        rows.append(answer(done - 1, done, due=due, sent=sent, lag=0.1))
     return rows
 
 

@@ -8,17 +8,13 @@ percentile marks that number, not the run.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from loadstone.checks import arrivals, client, instrument, load, server
 from loadstone.checks.bound import Bound, bound
-from loadstone.checks.evidence import Evidence
+from loadstone.checks.evidence import SEVERITY, Evidence
 from loadstone.checks.saturation import saturated, saturation
 from loadstone.report import Certificate, Check
 
 __all__ = ["CHECKS", "Bound", "Evidence", "bound", "certify", "saturated"]
-
-SEVERITY: tuple[Literal["INVALID", "DEGRADED", "VALID"], ...] = ("INVALID", "DEGRADED", "VALID")
 
 CHECKS = (
     client.processes,

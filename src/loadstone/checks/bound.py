@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from loadstone.checks.arrivals import offered_load
+from loadstone.checks.arrivals import arrival_fidelity, offered_load
 from loadstone.checks.client import client_cpu, processes, send_lag
 from loadstone.checks.evidence import Evidence
 from loadstone.checks.load import resource_waits
@@ -62,7 +62,9 @@ def _by_queue(tables: Tables) -> Bound | None:
 
 def _by_client(evidence: Evidence) -> str | None:
     """What the client's own checks say that held the load up."""
-    found = (processes(evidence), offered_load(evidence), resource_waits(evidence))
+    found = (
+        processes(evidence), offered_load(evidence), arrival_fidelity(evidence), resource_waits(evidence),
+    )  # fmt: skip
     grave = (send_lag(evidence), client_cpu(evidence))
     wrong = [check for check in found if check.verdict in BAD]
     wrong += [check for check in grave if check.verdict == "INVALID"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadstone.checks.evidence import Evidence, Verdict, answer, uncapped
+from loadstone.checks.evidence import Evidence, Verdict, all_at_once, answer, uncapped
 from loadstone.figures import brief
 from loadstone.metrics.instrument import late_ms
 from loadstone.metrics.load import LATE_MS
@@ -143,7 +143,8 @@ def first_tokens(evidence: Evidence) -> Check:
 def send_lag(evidence: Evidence) -> Check:
     """Requests were sent when they were due: the lag at p99, without the time it took to connect.
 
-    A turn whose turn before ended later than it was due is late from that end on. Against the median request_latency: a
+    A turn whose turn before ended later than it was due is late from that end on. What was due all at once is left out:
+    nobody can send it so. Against the median request_latency: a
     lag that is small beside it shifts no arrival that matters. DEGRADED above both 5 ms and 10 % of it, INVALID above
     both 50 ms and all of it.
     """
@@ -152,10 +153,11 @@ def send_lag(evidence: Evidence) -> Check:
         return answer(
             "send_lag", "VALID", None, "ms", "a limit makes requests wait; lag cannot be told from that."
         )
-    lags_ms = late_ms(tables)
-    lags_ms = lags_ms[np.isfinite(lags_ms)]
+    lags_ms, at_once = late_ms(tables), all_at_once(tables)
+    lags_ms = lags_ms[np.isfinite(lags_ms) & ~at_once]
     if not len(lags_ms):
-        return answer("send_lag", "VALID", None, "ms", "no request was sent.")
+        none = "all requests were due at once: arrival_fidelity tells how long it took to send them."
+        return answer("send_lag", "VALID", None, "ms", none if at_once.any() else "no request was sent.")
     p99, latency = float(np.quantile(lags_ms, 0.99)), evidence.p50("request_latency")
     finding = f"requests were sent {brief(p99)} ms late (p99)"
     if latency is None or p99 <= max(LATE_MS, SEND_LAG_SHARE * latency):

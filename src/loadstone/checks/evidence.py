@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from loadstone.config.phases import phase_loads
 from loadstone.metrics import Tables, limited
 from loadstone.report import Check, MetricResult
 
 Verdict = Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
+SEVERITY: tuple[Literal["INVALID", "DEGRADED", "VALID"], ...] = ("INVALID", "DEGRADED", "VALID")
+
+SLOWER = {
+    "users": "Lower --user-centric-rate",
+    "fixed": "Spread the given times",
+    "burst": "Send fewer requests at once",
+    "by-index": "Lower --ramp-up-end-rps",
+}
+"""How to offer less, by pattern; of the others, at a lower rate."""
 
 
 class Evidence(NamedTuple):
@@ -39,6 +53,27 @@ def uncapped(tables: Tables, *, timed: bool) -> Tables | None:
     """
     names = [load.name for load in tables.loads if not limited(load) and (load.timed or not timed)]
     return tables.of_phases(*names) if names else None
+
+
+def all_at_once(tables: Tables) -> NDArray[np.bool_]:
+    """For every request, whether it opened one of several conversations that were all due at the same moment of a phase.
+
+    So they are in a burst, and may be where times are given.
+    """
+    found = [load.name for load in tables.loads if load.pattern in ("burst", "fixed")]
+    due = pl.when("opens").then("due_ns")
+    at_once = (due.min() == due.max()) & (due.count() > 1)
+    chosen = pl.col("opens") & at_once.over("phase") & pl.col("phase").cast(pl.String).is_in(found)
+    return tables.requests.select(chosen.fill_null(False)).to_series().to_numpy()
+
+
+def slower(tables: Tables) -> str:
+    """How to offer less than the first phase with due times did, with the option that it was given."""
+    load = next(load for load in tables.loads if load.timed)
+    asked = next(asked.load for asked in phase_loads(tables.config.load) if asked.name == load.name)
+    if asked.request_rate_series:
+        return "Lower the rates of --request-rate-series"
+    return SLOWER.get(load.pattern, "Lower --request-rate")
 
 
 def answer(

@@ -104,6 +104,11 @@ class Tables:
         return replace(self.only(chosen), phases=kept)
 
     @cached_property
+    def by_phase(self) -> tuple[Tables, ...]:
+        """The tables of every phase by itself."""
+        return tuple(self.of_phases(log.name) for log in self.phases)
+
+    @cached_property
     def config(self) -> Config:
         """The resolved config of the run."""
         return msgspec.convert(self.run.config, Config)
