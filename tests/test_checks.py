@@ -489,6 +489,38 @@ def test_a_load_too_short_to_fall_behind_is_bound_by_its_cap_all_the_same(eviden
     assert bound(run) == ("cap", "at most 2 in flight: 9 of 15 requests still waited at the end.")
 
 
+def test_a_cap_that_lets_few_through_is_saturated_however_few_were_answered(evidence, answer, unsent):
+    rows = served(answer, unsent, [20.0 * i for i in range(40)], 2, lambda sent: 130.0, 800)
+    run = evidence(*rows, rate=50, cap=2, end_ms=800)
+    assert (run.metrics["request_count"].mean, run.metrics["queued_count"].mean) == (13, 27)
+    assert saturated(run)
+    assert bound(run) == ("cap", "at most 2 in flight: 15.4 of 50 requests/s offered went through.")
+
+
+def test_users_whose_turns_wait_for_answers_are_bound_by_the_server(evidence, answer):
+    def users(takes):
+        rows = []
+        for user in range(10):  # three turns each, 400 ms apart
+            ended = 0.0
+            for number in range(3):
+                due = 40.0 * user + 400 * number
+                sent = max(due, ended)
+                ended = sent + takes
+                rows.append(answer(ended - 1, ended, due=due, sent=sent, lag=0.1, **turn(number, user)))
+        return evidence(*rows, load={"user_centric_rate": 25.0, "users": 10, "duration_s": 3.0}, end_ms=3000)
+
+    slow, quick = users(410.0), users(390.0)
+    why = "20 of 30 requests were due before the answer to the turn before them had ended"
+    assert bound(slow) == ("server", f"{why}.")
+    certificate = certify(slow)
+    assert certificate.verdict == "VALID"
+    assert certificate.headline == f"{why}, and waited for it: the server did not keep up with its users."
+    advice = next(one.advice for one in certificate.checks if one.name == "saturation")
+    assert advice == "Lower --user-centric-rate, or ask for shorter answers (--osl)."
+    assert bound(quick) == ("load", "all that was offered was served.")
+    assert certify(quick).verdict == "VALID"
+
+
 def test_turns_that_wait_for_the_answer_before_wait_for_the_server(evidence, answer, unsent):
     rows = []
     for user in range(4):  # each asks every 100 ms, and its first answer takes until the end
@@ -544,7 +576,8 @@ def test_latency_that_grows_with_the_rate_is_no_saturation(evidence, answer):
     run = evidence(*rows, load=RAMP, end_ms=60_000)
     assert run.metrics["completed_rate"].mean < 0.95 * run.metrics["offered_rate"].mean
     assert not saturated(run)
-    assert bound(run) == ("load", "all that was offered was served.")
+    why = "nothing held up what was offered; of 629 requests 563 served, 66 cut off."
+    assert bound(run) == ("load", why)
     assert saturated(evidence(*rows, rate=10, end_ms=60_000))  # under a steady rate it would be one
 
 
@@ -573,10 +606,85 @@ def test_a_ramp_beyond_what_the_server_can_do_is_saturation(evidence, at_most):
     assert found.advice.endswith("one rate at a time to find its capacity.")
 
 
+def test_a_ramp_is_not_followed_by_answers_that_come_in_later_and_later(evidence, answer, at_most):
+    # Ever more is completed, from 5.4/s on, but clearly less than had been offered one latency before.
+    dues, rows = ramp(1, 20, 60_000, 60_000), []
+    for due in dues:
+        takes = 100 + 16_000 * (due / 60_000) ** 2
+        rows.append(answer(due + takes - 1, due + takes, due=due, sent=due, lag=0.1))
+    run = evidence(*rows, load=RAMP, end_ms=60_000)
+    assert saturated(run)
+    assert bound(run).by == "server"
+
+
 def test_a_server_that_recovers_while_the_rate_falls_kept_up(evidence, at_most):
     rows = at_most(15, ramp(20, 1, 60_000, 60_000))
     assert max(row["done_ns"] - row["due_ns"] for row in rows) > 1_500_000_000  # it had fallen behind
     assert not saturated(evidence(*rows, load=RAMP | {"request_rate_ramp_start": 40.0}, end_ms=60_000))
+
+
+def test_where_the_client_did_not_send_what_was_offered_no_server_is_blamed(evidence, open_loop):
+    run = evidence(*open_loop(lambda i: 50 + 25 * i, late=lambda i: 25 * i), rate=10)
+    certificate = certify(run)
+    found = next(one for one in certificate.checks if one.name == "saturation")
+    assert not saturated(run)
+    assert (found.value, found.advice) == (None, "")
+    assert found.finding == "not judged: the client did not send what was offered (see offered_load)."
+    assert certificate.headline.startswith("client-bound: it sent at 80 % of the rate asked")
+
+
+@pytest.mark.parametrize(
+    ("load", "rate", "advice"),
+    [
+        ({"request_rate": 10.0}, None, "Lower --request-rate to measure"),
+        ({"user_centric_rate": 10.0, "users": 5}, None, "Lower --user-centric-rate to measure"),
+        (
+            {"request_rate_series": ((0.0, 10.0), (9.0, 10.0)), "duration_s": 9.0},
+            None,
+            "Lower the rates of --request-rate-series to measure",
+        ),
+    ],
+)
+def test_the_advice_names_the_option_that_was_given(load, rate, advice, check, open_loop):
+    found = check("saturation", *open_loop(lambda i: 50 + 100 * i), load=load, rate=rate)
+    assert found.advice == f"Its capacity is near 5 requests/s. {advice} latency below it."
+
+
+def test_given_times_are_spread_to_offer_less(check, open_loop):
+    late = open_loop(lambda i: 50 + 25 * i, late=lambda i: 25 * i)
+    found = check("offered_load", *late, load={"fixed_schedule": True})
+    assert found.advice == "Spread the given times, or give the client more --workers and cores of its own."
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "why"),
+    [
+        ({"cancelled-as-planned": 3}, "all that was offered was served or cancelled as asked."),
+        (
+            {"http-error": 3, "cut": 2},
+            "nothing held up what was offered; of 40 requests 35 served, 3 failed, 2 cut off.",
+        ),
+        (
+            {"client-fault": 1, "cancelled-as-planned": 1},
+            "nothing held up what was offered; of 40 requests 38 served, 1 cancelled as asked, 1 lost by the client.",
+        ),
+    ],
+)
+def test_that_all_was_served_is_said_where_all_was(outcomes, why, evidence, open_loop):
+    rows = open_loop(lambda i: 50)
+    names = [name for name, count in outcomes.items() for _ in range(count)]
+    for row, name in zip(rows, names, strict=False):
+        row.update(outcome=name)
+    assert bound(evidence(*rows, rate=10)) == ("load", why)
+
+
+def test_a_closed_loop_beside_a_rate_is_named(evidence, open_loop, closed_loop):
+    rows = [row | {"phase": "closed"} for row in closed_loop(2, lambda k: 200.0, n=20)]
+    rows += [row | {"phase": "open"} for row in open_loop(lambda i: 50)]
+    phases = [stretch("closed", "measured", 0, 2000), stretch("open", "measured", 0, 4000)]
+    load = {"phases": ({"name": "closed", "concurrency": 2}, {"name": "open", "request_rate": 10.0})}
+    why = "all that was offered was served; closed offers no rate, but waits for answers."
+    assert bound(evidence(*rows, phases=phases, load=load)) == ("load", why)
 
 
 def test_what_was_cancelled_as_asked_is_not_what_the_server_failed_to_complete(evidence, open_loop):

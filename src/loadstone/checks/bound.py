@@ -8,10 +8,10 @@ from loadstone.checks.arrivals import arrival_fidelity, offered_load
 from loadstone.checks.client import client_cpu, processes, send_lag
 from loadstone.checks.evidence import Evidence
 from loadstone.checks.load import resource_waits
-from loadstone.checks.saturation import COMPLETED, courses, limits
+from loadstone.checks.saturation import COMPLETED, Course, courses, limits
 from loadstone.figures import brief
 from loadstone.metrics import Tables, capped
-from loadstone.plan.schedule import Phase
+from loadstone.read.outcome import CLIENT_FAULT
 
 BAD = ("INVALID", "DEGRADED")
 
@@ -26,22 +26,24 @@ class Bound(NamedTuple):
 def bound(evidence: Evidence) -> Bound | None:
     """What bounded a run; None when nothing was sent.
 
-    `client`: it did not send what was due, by its own checks. `server`: without a limit of ours it did not keep up, or
-    everything was due at once. `cap`: requests waited for a slot of ours, or still did when the load ended; so they do
-    in any closed loop. `load`: all that was offered was served.
+    `client`: it did not send what was due, by its own checks. `server`: without a limit of ours it did not keep up, turns
+    waited for its answers, or everything was due at once. `cap`: requests waited for a slot of ours, or still did when the
+    load ended; so they do in any closed loop. `load`: nothing held up what was offered; what became of it is said.
     """
-    if not evidence.tables.attempted.any():
+    tables = evidence.tables
+    if not tables.attempted.any():
         return None
     if held_up := _by_client(evidence):
         return Bound("client", held_up)
-    behind = [course for course in courses(evidence.tables) if course.saturated]
+    found = courses(evidence)
+    behind = [course for course in found if course.saturated]
     if behind:
         worst = min(behind, key=lambda course: course.share)
         done = f"{brief(worst.completed)} of {brief(worst.offered)} requests/s"
         if capped(worst.load):
             return Bound("cap", f"at most {limits(worst.load)}: {done} offered went through.")
         return Bound("server", f"the server completed {done} offered, and its latencies grew.")
-    return _by_queue(evidence.tables) or _by_shape(evidence.tables.loads)
+    return _by_queue(tables) or _by_turns(found) or _by_shape(tables)
 
 
 def _by_queue(tables: Tables) -> Bound | None:
@@ -51,13 +53,19 @@ def _by_queue(tables: Tables) -> Bound | None:
     """
     for load in tables.loads:
         own = tables.of_phases(load.name)
-        due, left = int((~own.never_due).sum()), int((~own.attempted & ~own.never_due).sum())
+        due, left = int((~own.never_due).sum()), int(own.unsent.sum())
         if load.timed and left > (1 - COMPLETED) * due:
             waited = f"{left} of {due} requests still waited at the end"
             if capped(load):
                 return Bound("cap", f"at most {limits(load)}: {waited}.")
             return Bound("server", f"{waited}, for the answer to the turn before them.")
     return None
+
+
+def _by_turns(found: list[Course]) -> Bound | None:
+    """Where the turns of conversations had to wait for the answers before them."""
+    held_up = next((course.held_up for course in found if course.held_up), None)
+    return Bound("server", f"{held_up}.") if held_up else None
 
 
 def _by_client(evidence: Evidence) -> str | None:
@@ -71,8 +79,9 @@ def _by_client(evidence: Evidence) -> str | None:
     return wrong[0].finding if wrong else None
 
 
-def _by_shape(loads: tuple[Phase, ...]) -> Bound:
+def _by_shape(tables: Tables) -> Bound:
     """What bounds a load in which nobody fell behind."""
+    loads = tables.loads
     closed = [load for load in loads if not load.timed]
     at_once = [load for load in loads if load.pattern == "burst"]
     if closed and len(closed) == len(loads):
@@ -83,4 +92,25 @@ def _by_shape(loads: tuple[Phase, ...]) -> Bound:
         if held:
             return Bound("cap", f"everything was due at once, with at most {limits(held)}.")
         return Bound("server", "everything was due at once; how long it took was up to the server.")
-    return Bound("load", "all that was offered was served.")
+    served = _served(tables.of_phases(*(load.name for load in loads if load.timed)))
+    loops = ", ".join(load.name for load in closed)
+    return Bound(
+        "load", f"{served}; {loops} offers no rate, but waits for answers." if loops else f"{served}."
+    )
+
+
+def _served(tables: Tables) -> str:
+    """What became of the requests that were due, in words without an end."""
+    came_to = {
+        "served": tables.succeeded,
+        "cancelled as asked": tables.cancelled,
+        "failed": tables.failed,
+        "cut off": tables.censored & ~tables.cancelled,
+        "never sent": tables.unsent,
+        "lost by the client": (tables.requests["outcome"] == CLIENT_FAULT).to_numpy(),
+    }
+    counts = {words: int(chosen.sum()) for words, chosen in came_to.items() if chosen.any()}
+    if set(counts) <= {"served", "cancelled as asked"}:
+        return f"all that was offered was {' or '.join(counts)}"
+    of = ", ".join(f"{count} {words}" for words, count in counts.items())
+    return f"nothing held up what was offered; of {sum(counts.values())} requests {of}"
