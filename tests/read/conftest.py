@@ -182,14 +182,14 @@ def _run(tmp_path):
             """A plan and a run log; `phases` are (name, planned), `changes` those of the log.
 
             Conversations have so many `turns`; `firsts` are the phases' first rows, `row(i)` further fields of their
-            i-th row.
+            i-th row; `due_ns` may be a function of the phase's number and of i.
             """
             firsts = firsts or [sum(rows for _, rows in phases[:number]) for number in range(len(phases))]
             writer, logs = Writer(tmp_path / "plan", firsts), []
             for number, ((name, planned), first) in enumerate(zip(phases, firsts, strict=True)):
                 writer.append(
                     Draft(
-                        due_ns, b"{}", isl_tokens, osl_tokens, (first + i) // turns, i % turns, number,
+                        due_ns(number, i) if callable(due_ns) else due_ns, b"{}", isl_tokens, osl_tokens, (first + i) // turns, i % turns, number,
                         final=i % turns == turns - 1, **(row(i) if row else {}),
                     )
                     for i in range(planned)

@@ -10,6 +10,7 @@ from loadstone.errors import UsageError
 from loadstone.folder import read_run, write_run
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
+from loadstone.plan.store import WHEN_A_SLOT_FREES
 from loadstone.read import salvage, tables
 
 
@@ -18,7 +19,11 @@ def crashed(run, wire, monkeypatch):
     """A run of two phases that died: the requests that were sent of it, and when."""
 
     def crashed(sent, phases):
-        run.plan([(phase.name, 4) for phase in phases], firsts=[phase.first_row for phase in phases])
+        def due_ns(number, i):
+            return 50 * i if phases[number].timed else WHEN_A_SLOT_FREES
+
+        firsts = [phase.first_row for phase in phases]
+        run.plan([(phase.name, 4) for phase in phases], firsts=firsts, due_ns=due_ns)
         log = read_run(run.folder)
         log.phases, log.end = [], "aborted"
         log.config = log.config | {"load": {}}
@@ -53,7 +58,7 @@ def test_every_phase_of_which_something_was_seen_is_there(crashed, run):
     assert [(phase.start_ns, phase.stop_ns, phase.end_ns) for phase in log.phases] == [
         (49, 50, 55),
         (199, 300, 305),
-        (289, 290, 295),
+        (239, 290, 295),  # its first row, of which nothing was seen, was due then
     ]
     assert log.notices == [salvage.CUT_OFF]
 
@@ -70,6 +75,29 @@ def test_rows_up_to_the_last_one_seen_are_not_sent(crashed, run):
         "the run was cut off and nothing of it was recorded",
         "the run was cut off and nothing of it was recorded",
     ]
+
+
+def test_what_was_due_by_the_last_send_counts_and_was_not_sent(crashed, run):
+    low = Phase(name="low", kind="measured", pattern="constant", slots=1)
+    log = crashed([(0, 10_000), (1, 10_120)], [low])
+    assert [(phase.start_ns, phase.stop_ns, phase.planned) for phase in log.phases] == [(9_999, 10_120, 3)]
+    tables.build(run.folder)
+    table = pl.read_parquet(run.folder / "requests.parquet")
+    assert table["outcome"].to_list() == ["ok", "ok", "not-sent"]
+    assert table["due_ns"].to_list() == [9_999, 10_119, 9_999 + 100]
+    assert table["fault"].to_list()[2] == "the run was cut off and nothing of it was recorded"
+
+
+def test_a_phase_with_due_times_began_before_its_first_request_was_due(crashed, run):
+    low = Phase(name="low", kind="measured", pattern="constant")
+    log = crashed([(1, 10_000)], [low])  # what became of row 0 is not known
+    assert [(phase.start_ns, phase.planned) for phase in log.phases] == [(9_999 - 50, 2)]
+
+
+def test_of_a_closed_loop_only_the_rows_up_to_the_last_one_seen_count(crashed):
+    closed = Phase(name="closed", kind="measured", pattern="closed", slots=2)
+    log = crashed([(0, 10), (1, 30)], [closed])
+    assert [(phase.start_ns, phase.planned) for phase in log.phases] == [(9, 2)]
 
 
 def test_a_run_of_one_phase(crashed):

@@ -1,12 +1,14 @@
 """Brings back a run whose main process died: decodes what was recorded, and finds its phases in it.
 
-One rule: nothing is made up. Times come from the recording; rows of a phase up to the last one seen that were not seen
-are not-sent. The report of such a run says that it was cut off.
+One rule: nothing is made up. Times come from the recording, and from the plan, which says how long after the start of its
+phase a request was due. Rows that were not seen are not-sent: in a closed loop those up to the last one seen, of a phase
+with due times all that were due by its last send. The report of such a run says that it was cut off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,7 @@ from loadstone.errors import LoadstoneError, UsageError
 from loadstone.folder import PhaseLog, RunLog, read_run, write_run
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
+from loadstone.plan.store import read_rows
 from loadstone.read.follow import decode_all
 from loadstone.read.job import Job
 from loadstone.recording import segment_of
@@ -81,7 +84,9 @@ def _phases(folder: Path, asked: list[Phase]) -> list[PhaseLog]:
         pl.scan_parquet(parts, glob=False)
         .group_by(phase=begun - 1)
         .agg(
+            first=pl.col("request").min(),
             last=pl.col("request").max(),
+            due_ns=pl.col("due_ns").sort_by("request").first(),
             start_ns=pl.min_horizontal(pl.col("due_ns").min(), pl.col("sent_ns").min()),
             sent_ns=pl.col("sent_ns").max(),
             end_ns=pl.max_horizontal(
@@ -91,20 +96,41 @@ def _phases(folder: Path, asked: list[Phase]) -> list[PhaseLog]:
         .sort("phase")
         .collect()
     )
-    return [_log(ordered[row["phase"]], row) for row in seen.to_dicts()]
+    firsts = [*(phase.first_row for phase in ordered[1:]), None]
+    plan = folder / run_folder.PLAN
+    return [_log(plan, ordered[row["phase"]], firsts[row["phase"]], row) for row in seen.to_dicts()]
 
 
-def _log(phase: Phase, seen: dict[str, int | None]) -> PhaseLog:
-    """A phase as far as it was seen."""
-    start_ns, sent_ns, end_ns = (seen[name] or 0 for name in ("start_ns", "sent_ns", "end_ns"))
+def _log(plan: Path, phase: Phase, following: int | None, seen: dict[str, int | None]) -> PhaseLog:
+    """A phase as far as it was seen; `following` is the first row of the next one."""
+    sent_ns, end_ns = (seen[name] or 0 for name in ("sent_ns", "end_ns"))
+    start_ns, stop_ns = _start_ns(plan, phase, seen), sent_ns or end_ns
+    rows = (seen["last"] or 0) + 1 - phase.first_row
+    if phase.timed:
+        rows = max(rows, _due_rows(plan, phase, following, stop_ns - start_ns))
     return PhaseLog(
         name=phase.name,
         kind=phase.kind,
         seamless=phase.seamless,
         first_row=phase.first_row,
-        planned=(seen["last"] or 0) + 1 - phase.first_row,
+        planned=rows,
         start_ns=start_ns,
-        stop_ns=sent_ns or end_ns,
+        stop_ns=stop_ns,
         end_ns=end_ns or sent_ns,
         dealt=phase.slots is None and phase.prefill is None,
     )
+
+
+def _start_ns(plan: Path, phase: Phase, seen: dict[str, int | None]) -> int:
+    """When a phase began: its first request seen opens a conversation, and the plan says how long after that it was due."""
+    first, due_ns = seen["first"] or 0, seen["due_ns"]
+    row = next(read_rows(plan, first, first + 1), None)
+    if phase.timed and row is not None and row.opens and due_ns is not None:
+        return due_ns - row.due_ns
+    return seen["start_ns"] or 0
+
+
+def _due_rows(plan: Path, phase: Phase, following: int | None, lasted_ns: int) -> int:
+    """The rows of the plan that were due by then; a conversation counts whole, by the row that opens it."""
+    rows = read_rows(plan, phase.first_row, following)
+    return sum(1 for _ in takewhile(lambda row: not row.opens or row.due_ns <= lasted_ns, rows))
