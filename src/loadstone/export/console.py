@@ -297,7 +297,7 @@ def _in_two(text: str, last: str, width: int) -> list[str]:
 def remarks(report: Report, width: int, room: int) -> list[str]:
     """What a reader has to know to read the numbers right, the most important first, in so many rows.
 
-    One alone is not left out: it would take no more than to say so.
+    The last one is not left out where it takes no more room than to say that it is missing.
     """
     checks = [
         f"{check.finding} {check.advice}" for check in report.certificate.checks if check.verdict == "NOTE"
