@@ -109,9 +109,9 @@ def test_only_successes_are_in_the_latencies(faulty):
 
 def test_the_servers_words_are_shown_and_cannot_move_the_cursor(faulty):
     assert faulty.requests["fault"][5] == "the engine died (500)"
-    assert faulty.requests["fault"][1] == "HTTP 500: out of [31mmemory (500)"
+    assert faulty.requests["fault"][1] == "HTTP 500: out of \\x1b[31mmemory (500)"
     assert (
-        "1 x http-server-error: HTTP 500: out of [31mmemory (500) (faults/http-server-error-1.http)\n"
+        "1 x http-server-error: HTTP 500: out of \\x1b[31mmemory (500) (faults/http-server-error-1.http)\n"
         in faulty.out
     )
     assert "\x1b" not in faulty.out + faulty.err + (faulty.path / "report.json").read_text()

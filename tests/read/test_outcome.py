@@ -191,7 +191,7 @@ def test_every_flight_has_an_outcome_and_every_failure_a_reason(end, answer):
         (COMPLETE, "", EMPTY_MARKED, "empty: the answer ended without any output"),
         (COMPLETE, "", NOTHING, "not HTTP/1.1: there is no status line"),
         (WireEnd.TIMEOUT_TOTAL, "no end within 5 s", PARTIAL, "no end within 5 s"),
-        (WireEnd.CUT, "\x1b", PARTIAL, "still under way when the run's grace period ended"),
+        (WireEnd.CUT, "\n", PARTIAL, "still under way when the run's grace period ended"),
     ],
 )
 def test_the_fault_says_whose_words_they_are(end, words, answer, fault):
@@ -202,8 +202,8 @@ def test_the_fault_says_whose_words_they_are(end, words, answer, fault):
     ("text", "line"),
     [
         ("one\n two\t three", "one two three"),
-        ("\x1b[31mred\x1b[0m\x07", "[31mred [0m"),
-        ("a\u202eb\u200bc\x9b", "a b c"),
+        ("\x1b[31mred\x1b[0m\x07", r"\x1b[31mred\x1b[0m\x07"),
+        ("a\u202eb\u200bc\x9b\x85\u2028d", r"a\u202eb\u200bc\x9b d"),
         ("x" * FAULT_CHARS, "x" * FAULT_CHARS),
         ("x" * 9999, "x" * (FAULT_CHARS - 1) + "…"),
         ("", ""),

@@ -209,13 +209,14 @@ def _claim(reply: Reply | None) -> str:
     return f"; its usage claims {claimed} tokens" if claimed else ""
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _VARYING = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*\b|\d+", re.IGNORECASE)
 
 
 def sentence(text: str) -> str:
-    """`text` on one line, control and direction characters taken out, at most `FAULT_CHARS` long."""
-    line = " ".join(_CONTROL.sub(" ", text[: FAULT_CHARS * 4]).split())
+    r"""`text` on one line, control and direction characters as escapes (`\x1b`), at most `FAULT_CHARS` long."""
+    line = " ".join(text[: FAULT_CHARS * 4].split())
+    line = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), line)
     return line if len(line) <= FAULT_CHARS else line[: FAULT_CHARS - 1] + "…"
 
 
