@@ -203,7 +203,8 @@ class Called(NamedTuple):
 class Playing:
     """A server that has for every path (status, body) answers, given in turn, the last one for ever.
 
-    A path it does not know gets a 404; for an answer of None it says nothing until the client leaves.
+    A path it does not know gets a 404; for an answer of None it says nothing until the client leaves; one that is a
+    function is asked for the answer.
     """
 
     def __init__(self, answers):
@@ -218,6 +219,8 @@ class Playing:
                 playing.calls.append(Called(self.command, self.path, dict(self.headers.items()), body))
                 left = waiting.get(self.path, [(404, {"error": "not here"})])
                 answer = left.pop(0) if len(left) > 1 else left[0]
+                if callable(answer):
+                    answer = answer()
                 if answer is None:
                     self.connection.recv(1)
                     return

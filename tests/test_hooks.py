@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
-from loadstone import hooks
+from loadstone import hooks, patience
 from loadstone.config import Config, EndpointConfig, LoadConfig, ServerConfig
 from loadstone.errors import TargetError
 from loadstone.folder import HookLog
@@ -45,12 +48,12 @@ def paths(server):
 
 
 def test_nothing_is_asked_unless_it_is_wanted(servers):
-    assert reset_caches(servers({RESET: [OK]}), Config(), "x") == []
+    assert reset_caches(servers({RESET: [OK]}), Config(), "x", print) == []
     assert servers.started[0].calls == []
 
 
 def test_every_server_empties_its_cache(servers):
-    logs = reset_caches(servers({RESET: [OK]}, {RESET: [OK]}), wanting(reset_kv_cache=True), "x")
+    logs = reset_caches(servers({RESET: [OK]}, {RESET: [OK]}), wanting(reset_kv_cache=True), "x", print)
     assert [paths(server) for server in servers.started] == [[RESET], [RESET]]
     assert [(log.name, log.target, log.path, log.http_status, log.attempts, log.fault) for log in logs] == [
         ("reset_kv_cache", 0, RESET, 200, 1, None),
@@ -63,7 +66,7 @@ def test_it_is_a_post_to_the_origin_with_the_key_and_the_headers(servers):
     given = {"api_key": "sk-1", "headers": ("X-Team: blue",)}
     reached = servers({RESET: [OK]}, prefix="/gateway/v1", **given)
     config = Config(endpoint=EndpointConfig(**given), server=ServerConfig(reset_kv_cache=True))
-    reset_caches(reached, config, "x")
+    reset_caches(reached, config, "x", print)
     (call,) = servers.started[0].calls
     assert (call.method, call.path, call.body) == ("POST", RESET, None)
     assert call.headers["Authorization"] == "Bearer sk-1"
@@ -74,7 +77,7 @@ def test_it_is_a_post_to_the_origin_with_the_key_and_the_headers(servers):
 @pytest.mark.parametrize("status", [409, 423, 429, 503])
 def test_a_busy_server_is_asked_again(servers, status):
     busy = (status, {"error": "busy"})
-    (log,) = reset_caches(servers({RESET: [busy, busy, busy, OK]}), wanting(reset_kv_cache=True), "x")
+    (log,) = reset_caches(servers({RESET: [busy, busy, busy, OK]}), wanting(reset_kv_cache=True), "x", print)
     assert (log.attempts, log.http_status, log.fault) == (4, 200, None)
     assert paths(servers.started[0]) == [RESET] * 4
 
@@ -82,7 +85,7 @@ def test_a_busy_server_is_asked_again(servers, status):
 def test_a_server_that_stays_busy_ends_the_start(servers, monkeypatch):
     monkeypatch.setattr(hooks, "BUSY_S", 0.05)
     with pytest.raises(TargetError, match=r"failed: HTTP 503: busy\. It was asked again for 0\.05 s"):
-        reset_caches(servers({RESET: [(503, {"error": "busy"})]}), wanting(reset_kv_cache=True), "x")
+        reset_caches(servers({RESET: [(503, {"error": "busy"})]}), wanting(reset_kv_cache=True), "x", print)
     assert len(servers.started[0].calls) > 2
 
 
@@ -96,7 +99,7 @@ def test_a_server_that_stays_busy_ends_the_start(servers, monkeypatch):
 )  # fmt: skip
 def test_any_other_refusal_ends_the_start_and_says_what_to_do(servers, status, advice):
     with pytest.raises(TargetError) as refused:
-        reset_caches(servers({RESET: [(status, {"error": "no"})]}), wanting(reset_kv_cache=True), "x")
+        reset_caches(servers({RESET: [(status, {"error": "no"})]}), wanting(reset_kv_cache=True), "x", print)
     where = (
         f"http://127.0.0.1:{servers.started[0].port}: the request to empty its prefix cache (POST {RESET})"
     )
@@ -109,7 +112,7 @@ def test_a_server_that_says_nothing_ends_the_start(servers):
     with pytest.raises(
         TargetError, match=rf"no answer within 0\.05 s\. It was asked to empty .* \(POST {RESET}\)"
     ):
-        reset_caches(servers({RESET: [None]}), config, "x")
+        reset_caches(servers({RESET: [None]}), config, "x", print)
 
 
 def test_neither_a_key_nor_a_control_character_is_passed_on(servers):
@@ -120,10 +123,10 @@ def test_neither_a_key_nor_a_control_character_is_passed_on(servers):
     )
     answer = (500, {"error": "\x1b[2Jno hunter2, no sk-secret-1"})
     with pytest.raises(TargetError) as refused:
-        reset_caches(servers({path: [answer]}), config, "x")
+        reset_caches(servers({path: [answer]}), config, "x", print)
     told = str(refused.value)
     assert [word for word in ("hunter2", "sk-secret-1", "\x1b") if word in told] == []
-    assert "***" in told
+    assert r"\x1b[2Jno ***, no ***" in told
 
 
 # ---- the profiler -----------------------------------------------------------------------------------
@@ -133,10 +136,13 @@ def test_neither_a_key_nor_a_control_character_is_passed_on(servers):
 def profiled(servers):
     """A profiler of servers with these answers, for a load of these shapes; and the phases of that load."""
 
+    said = []
+
     def make(*answers, wanted=True, **load):
         phases = schedule.phases(LoadConfig(request_count=1, **load))
-        return Profiler(servers(*answers), wanting(profiler=wanted), "x", phases), phases
+        return Profiler(servers(*answers), wanting(profiler=wanted), "x", phases, said.append), phases
 
+    make.said = said
     return make
 
 
@@ -157,7 +163,7 @@ def test_it_runs_from_the_first_measured_phase_to_the_end_of_the_last(profiled, 
             profiler.begins(phase, never)
             seen.append(paths(servers.started[0])[:1])
             profiler.ended(phase)
-        logs = profiler.close(print, never)
+        logs = profiler.close(never)
     assert seen == [[], [START], [START]]
     assert paths(servers.started[0]) == [START, STOP]
     assert [(log.name, log.http_status, log.fault) for log in logs] == [
@@ -172,7 +178,7 @@ def test_it_is_left_alone_unless_it_is_wanted(profiled, servers):
         profiler.start()
         profiler.begins(measured, never)
         profiler.ended(measured)
-        assert profiler.close(print, never) == []
+        assert profiler.close(never) == []
     assert servers.started[0].calls == []
 
 
@@ -191,7 +197,7 @@ def test_later_a_refused_start_is_only_told(profiled, servers):
     with profiler:
         profiler.begins(measured, never)
         profiler.ended(measured)
-        (log,) = profiler.close(print, never)
+        (log,) = profiler.close(never)
     assert (log.name, log.http_status) == ("profiler_start", 404)
     assert paths(servers.started[0]) == [START]
     (told,) = notices([log], 1)
@@ -204,7 +210,7 @@ def test_it_is_started_once_and_stopped_once(profiled, servers):
         profiler.start()
         profiler.begins(measured, never)
         profiler.ended(measured)
-        profiler.close(print, never)
+        profiler.close(never)
     assert paths(servers.started[0]) == [START, STOP]
 
 
@@ -212,7 +218,7 @@ def test_a_load_that_ends_early_stops_it_all_the_same(profiled, servers):
     profiler, _ = profiled(BOTH)
     with profiler:
         profiler.start()
-        profiler.close(print, never)
+        profiler.close(never)
     assert paths(servers.started[0]) == [START, STOP]
 
 
@@ -228,9 +234,11 @@ def test_one_that_does_not_answer_can_be_left(profiled, servers):
     profiler, _ = profiled({START: [OK], STOP: [None]})
     with profiler:
         profiler.start()
-        start, stop = profiler.close(print, lambda: len(servers.started[0].calls) == 2)
+        start, stop = profiler.close(lambda: len(servers.started[0].calls) == 2)
     assert (start.fault, stop.http_status) == (None, None)
-    assert stop.fault.endswith("had not answered the request to stop its profiler when it was left alone.")
+    assert stop.fault.endswith(
+        "had not answered the request to stop its profiler (POST /stop_profile) when it was left alone."
+    )
 
 
 def test_a_server_that_may_have_started_it_is_asked_to_stop(profiled, servers, monkeypatch):
@@ -245,6 +253,107 @@ def test_nobody_waits_for_it_while_a_load_is_under_way(profiled):
     silent = {START: [None], STOP: [OK]}
     profiler, (_, measured) = profiled(silent, warmup_request_count=1, warmup_handover="seamless")
     profiler.begins(measured, lambda: pytest.fail("it was waited for"))
+
+
+class Slow:
+    """An answer that is given when `go` is set."""
+
+    def __init__(self, answer=OK):
+        self.asked, self.go = threading.Event(), threading.Event()
+        self._answer = answer
+
+    def __call__(self):
+        self.asked.set()
+        assert self.go.wait(10)
+        return self._answer
+
+
+def test_who_is_waited_for_is_said_with_limit_address_and_path(profiled, servers, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.01)
+    slow = Slow()
+    profiler, _ = profiled({START: [slow], STOP: [OK]})
+    threading.Thread(target=lambda: (wait_for(lambda: profiled.said), slow.go.set()), daemon=True).start()
+    with profiler:
+        profiler.start()
+        profiler.close(never)
+    where = f"http://127.0.0.1:{servers.started[0].port}"
+    assert profiled.said == [f"waiting up to 60 s for {where} to start its profiler (POST {START})"]
+
+
+def wait_for(happened):
+    until = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_an_emptying_that_takes_its_time_is_said_too(servers, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.01)
+    slow, said = Slow(), []
+    reached = servers({RESET: [slow]})
+    threading.Thread(target=lambda: (wait_for(lambda: said), slow.go.set()), daemon=True).start()
+    reset_caches(reached, wanting(reset_kv_cache=True, reset_kv_cache_timeout_s=9), "x", said.append)
+    assert said == [
+        f"waiting up to 69 s for {reached[0].target.url} to empty its prefix cache (POST {RESET})"
+    ]
+
+
+def interrupted(profiler, slow):
+    """Has Ctrl-C come while a server is asked to start."""
+
+    def given_up():
+        if slow.asked.is_set():
+            raise KeyboardInterrupt
+        return False
+
+    return profiler._measured[0], given_up
+
+
+def test_an_interrupt_while_a_start_is_pending_asks_for_the_stop_once_it_has_answered(profiled, servers):
+    slow = Slow()
+    profiler, _ = profiled({START: [slow], STOP: [OK]})
+    threading.Thread(target=lambda: (wait_for(lambda: profiled.said), slow.go.set()), daemon=True).start()
+    with pytest.raises(KeyboardInterrupt), profiler:
+        profiler.begins(*interrupted(profiler, slow))
+    assert paths(servers.started[0]) == [START, STOP]
+    (told,) = profiled.said
+    assert told == (
+        f"ending the run, but still waiting up to 60 s for http://127.0.0.1:{servers.started[0].port} to start its"
+        f" profiler (POST {START}); for 10 s at most"
+    )
+
+
+def test_a_start_that_is_never_answered_is_followed_by_a_stop_all_the_same(profiled, servers, monkeypatch):
+    monkeypatch.setattr(hooks, "PENDING_S", 0.05)
+    slow = Slow()
+    profiler, _ = profiled({START: [slow], STOP: [OK]}, BOTH)
+    with pytest.raises(KeyboardInterrupt), profiler:
+        profiler.begins(*interrupted(profiler, slow))
+    assert [paths(server) for server in servers.started] == [[START, STOP], []]
+    slow.go.set()
+
+
+def test_a_server_that_is_left_with_a_profiler_that_may_run_is_named(profiled, servers, monkeypatch):
+    monkeypatch.setattr(hooks, "HASTE_S", 0.05)
+    profiler, _ = profiled({START: [OK], STOP: [None]})
+    with pytest.raises(KeyboardInterrupt), profiler:
+        profiler.start()
+        raise KeyboardInterrupt
+    where = f"http://127.0.0.1:{servers.started[0].port}"
+    assert profiled.said == [
+        f"A server's profiler may still run: {where} had not answered the request to stop its profiler"
+        f" (POST {STOP}) when it was left alone."
+    ]
+
+
+def test_a_stop_that_is_refused_when_a_run_fails_is_told(profiled):
+    profiler, _ = profiled({START: [OK], STOP: [(500, {"error": "no"})]})
+    with pytest.raises(KeyboardInterrupt), profiler:
+        profiler.start()
+        raise KeyboardInterrupt
+    (told,) = profiled.said
+    assert told.startswith("A server's profiler may still run: http://127.0.0.1:")
+    assert told.endswith(f"(POST {STOP}) failed: HTTP 500: no.")
 
 
 # ---- what a reader has to know ----------------------------------------------------------------------

@@ -36,7 +36,9 @@ START_S = 60.0
 STOP_S = 600.0
 """Limit for its end, before which some servers write gigabytes."""
 HASTE_S = 5.0
-"""So long its end is awaited when the run fails."""
+"""So long its end is awaited when the run fails,"""
+PENDING_S = 10.0
+"""and so long before that the answer to a start that is under way: one that comes behind the stop would go on."""
 LOOK_S = 0.1
 _MEANING = {
     "reset_kv_cache": "A prefix cache may not have been empty",
@@ -56,6 +58,16 @@ class Hook(NamedTuple):
     advice: str
     patient: bool = False
     """A busy server is asked again."""
+
+    @property
+    def asked(self) -> str:
+        """The request, without a query, which may hold a key."""
+        return f"POST {self.path.partition('?')[0]}"
+
+    @property
+    def most_s(self) -> float:
+        """How long asking one server may take."""
+        return self.timeout_s + (BUSY_S if self.patient else 0.0)
 
 
 def reset(server: ServerConfig) -> Hook:
@@ -96,14 +108,21 @@ def profiler_stop(server: ServerConfig) -> Hook:
 # ---- asking ----
 
 
-def reset_caches(servers: Sequence[Reached], config: Config, run_id: str) -> list[HookLog]:
+def reset_caches(
+    servers: Sequence[Reached], config: Config, run_id: str, say: Callable[[str], None]
+) -> list[HookLog]:
     """Has every server empty its prefix cache, one after the other. Raises `TargetError` when one does not."""
-    if not config.server.reset_kv_cache:
-        return []
     hook = reset(config.server)
-    return [
-        _done(ask(hook, number, reached, config.endpoint, run_id)) for number, reached in enumerate(servers)
-    ]
+    logs: list[HookLog] = []
+    for number, reached in enumerate(servers if config.server.reset_kv_cache else ()):
+        with patience(say, awaited(hook, reached)):
+            logs.append(_done(ask(hook, number, reached, config.endpoint, run_id)))
+    return logs
+
+
+def awaited(hook: Hook, reached: Reached) -> str:
+    """What is told of a server that takes its time."""
+    return f"waiting up to {hook.most_s:g} s for {reached.target.url} to {hook.wish} ({hook.asked})"
 
 
 def _done(log: HookLog) -> HookLog:
@@ -145,7 +164,7 @@ def _post(
     try:
         answer = question.document(question.exchange(reached, endpoint, data, hook.timeout_s), endpoint)
     except TargetError as error:
-        return None, f"{error} It was asked to {hook.wish} (POST {hook.path.partition('?')[0]})."
+        return None, f"{error} It was asked to {hook.wish} ({hook.asked})."
     return answer, None if question.is_success(answer) else _refusal(hook, reached, endpoint, answer)
 
 
@@ -161,9 +180,8 @@ def _refusal(hook: Hook, reached: Reached, endpoint: EndpointConfig, answer: Ans
     }.get(answer.status, "")
     if hook.patient and answer.status in BUSY:
         advice = f"It was asked again for {BUSY_S:g} s; is it under another load?"
-    return (
-        f"{reached.target.url}: the request to {hook.wish} (POST {hook.path.partition('?')[0]}) failed: {words}. {advice}"
-    ).rstrip()
+    where = reached.target.url
+    return f"{where}: the request to {hook.wish} ({hook.asked}) failed: {words}. {advice}".rstrip()
 
 
 def _of_query(path: str) -> list[str]:
@@ -178,22 +196,33 @@ def _of_query(path: str) -> list[str]:
 class Profiler:
     """The servers' profilers, on from the first measured phase to the end of the last; nothing unless it is asked for.
 
-    Servers are asked in a thread of its own, so that main goes on looking at the load meanwhile. Whatever happens,
-    a profiler that was asked to start is asked to stop.
+    Servers are asked in threads, so that main goes on looking at the load meanwhile; `say` is told whom main waits
+    for. Whatever happens, a profiler that was asked to start is asked to stop.
     """
 
     def __init__(
-        self, servers: Sequence[Reached], config: Config, run_id: str, phases: Sequence[Phase]
+        self,
+        servers: Sequence[Reached],
+        config: Config,
+        run_id: str,
+        phases: Sequence[Phase],
+        say: Callable[[str], None],
     ) -> None:
         self._measured = [phase for phase in phases if phase.kind == "measured"]
         self._wanted = config.server.profiler
         self._servers = servers
         self._config = config
         self._run_id = run_id
-        self._thread: threading.Thread | None = None
+        self._say = say
+        self._done = _set()
+        """All that was to be asked has been. No join of a thread: one that a signal interrupts takes it for ended."""
+        self._asking = ""
+        """Who is asked for what."""
         self._to_stop: list[int] = []
         """Servers whose profiler may run."""
         self._started = False
+        self._over = False
+        """Nobody else is asked to start it."""
         self.logs: list[HookLog] = []
 
     def __enter__(self) -> Profiler:
@@ -204,9 +233,15 @@ class Profiler:
     ) -> None:
         if kind is None:
             return
-        until = time.monotonic() + HASTE_S
+        self._over = True
+        if not self._done.is_set():
+            self._say(f"ending the run, but still {self._asking}; for {PENDING_S:g} s at most")
+        if not self._done.wait(PENDING_S):
+            self._done = _set()  # what does not come to an end is not waited for
         self.stop()
-        self._await(lambda: time.monotonic() >= until)
+        self._done.wait(HASTE_S)
+        for line in notices([*self._refused(), *map(self._left, tuple(self._to_stop))], len(self._servers)):
+            self._say(line)
 
     def start(self) -> None:
         """Starts them before anything was sent. Raises `TargetError` when a server does not."""
@@ -230,13 +265,11 @@ class Profiler:
         if [phase] == self._measured[-1:]:
             self.stop()
 
-    def close(self, say: Callable[[str], None], given_up: Callable[[], bool]) -> list[HookLog]:
+    def close(self, given_up: Callable[[], bool]) -> list[HookLog]:
         """Stops them, if that has not been done, and waits until they have stopped; what was asked, in order."""
         self.stop()
-        with patience(
-            say, "waiting for the server's profiler to write what it has seen (Ctrl-C leaves it alone)"
-        ):
-            self._await(given_up)
+        self._await(given_up, " (Ctrl-C leaves it alone)")
+        self._over = True
         return [*self.logs, *map(self._left, tuple(self._to_stop))]
 
     def stop(self) -> None:
@@ -251,42 +284,64 @@ class Profiler:
 
     def _ask_to_start(self) -> None:
         hook = profiler_start(self._config.server)
-        for number, reached in enumerate(self._servers):
+        for number in range(len(self._servers)):
+            if self._over:
+                return
             self._to_stop.append(number)
-            log = ask(hook, number, reached, self._config.endpoint, self._run_id)
-            self.logs.append(log)
+            log = self._ask(hook, number)
             if log.http_status is not None and log.fault:
                 self._to_stop.remove(number)
 
     def _ask_to_stop(self) -> None:
         hook = profiler_stop(self._config.server)
         for number in tuple(self._to_stop):
-            self.logs.append(ask(hook, number, self._servers[number], self._config.endpoint, self._run_id))
+            self._ask(hook, number)
             self._to_stop.remove(number)
+
+    def _ask(self, hook: Hook, number: int) -> HookLog:
+        self._asking = awaited(hook, self._servers[number])
+        log = ask(hook, number, self._servers[number], self._config.endpoint, self._run_id)
+        self.logs.append(log)
+        return log
+
+    def _refused(self) -> list[HookLog]:
+        """Stops that a server has refused."""
+        return [log for log in self.logs if log.name == "profiler_stop" and log.fault is not None]
 
     def _left(self, number: int) -> HookLog:
         """What is told of a server that was not awaited any more."""
         now = time.monotonic_ns()
         hook, where = profiler_stop(self._config.server), self._servers[number].target.url
-        fault = f"{where} had not answered the request to {hook.wish} when it was left alone."
+        fault = f"{where} had not answered the request to {hook.wish} ({hook.asked}) when it was left alone."
         path = hook.path.partition("?")[0]
         return HookLog(name=hook.name, target=number, path=path, start_ns=now, end_ns=now, fault=fault)
 
     def _behind(self, work: Callable[[], None]) -> None:
         """Does it in a thread, once what was to be done before is done. The program does not wait for it to end."""
-        before = self._thread
+        before, done = self._done, threading.Event()
+        self._done = done
 
         def in_turn() -> None:
-            if before is not None:
-                before.join()
-            work()
+            before.wait()
+            try:
+                work()
+            finally:
+                done.set()
 
-        self._thread = threading.Thread(target=in_turn, daemon=True)
-        self._thread.start()
+        threading.Thread(target=in_turn, daemon=True).start()
 
-    def _await(self, given_up: Callable[[], bool]) -> None:
-        while self._thread is not None and self._thread.is_alive() and not given_up():
-            self._thread.join(LOOK_S)
+    def _await(self, given_up: Callable[[], bool], escape: str = "") -> None:
+        """Until all have been asked; `escape` says how not to wait for that."""
+        with patience(self._say, lambda: self._asking + escape):
+            while not self._done.is_set() and not given_up():
+                self._done.wait(LOOK_S)
+
+
+def _set() -> threading.Event:
+    """An event that has happened."""
+    event = threading.Event()
+    event.set()
+    return event
 
 
 # ---- what a reader has to know ----

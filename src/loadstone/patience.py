@@ -10,9 +10,9 @@ PATIENCE_S = 3.0
 
 
 @contextmanager
-def patience(say: Callable[[str], None], line: str) -> Iterator[None]:
-    """Says `line` when what happens in this context takes longer than `PATIENCE_S`."""
-    reminder = threading.Timer(PATIENCE_S, say, [line])
+def patience(say: Callable[[str], None], line: str | Callable[[], str]) -> Iterator[None]:
+    """Says `line`, or what it then has to say, when what happens in this context takes longer than `PATIENCE_S`."""
+    reminder = threading.Timer(PATIENCE_S, lambda: say(line if isinstance(line, str) else line()))
     reminder.start()
     try:
         yield

@@ -25,7 +25,6 @@ from loadstone.folder import HookLog
 from loadstone.hooks import Profiler, reset_caches
 from loadstone.interrupt import Interrupt, unwinding
 from loadstone.load.conduct import Conduct, Conducted
-from loadstone.load.reach import Reached
 from loadstone.load.steady import Steady
 from loadstone.patience import patience
 from loadstone.plan.choices import Choice
@@ -95,8 +94,8 @@ def _run(setting: Setting) -> Exit:
             _announce(setting, found, servers, progress)
             _plan(setting, found, servers, crew)
             reached = [server.reached for server in servers]
-            asked = _reset(setting, reached, progress)
-            with Profiler(reached, config, setting.id, setting.phases) as profiler:
+            asked = reset_caches(reached, config, setting.id, progress.say)
+            with Profiler(reached, config, setting.id, setting.phases, progress.say) as profiler:
                 if setting.phases[0].kind == "measured":
                     profiler.start()
                 interrupt = reported.enter_context(Interrupt())
@@ -104,7 +103,7 @@ def _run(setting: Setting) -> Exit:
                 conducted = _conduct(setting, crew, progress, interrupt, profiler)
                 progress.close()
                 clock = crew.finish()
-                asked += _profiled(profiler, interrupt, progress)
+                asked += _profiled(profiler, interrupt)
             for phase in conducted.phases:
                 span_s = (phase.end_ns - phase.start_ns) / 1e9
                 logger.info("phase %s: %d requests in %.3f s", phase.name, phase.planned, span_s)
@@ -184,12 +183,6 @@ def _compose_job(setting: Setting, found: Found) -> compose.ComposeJob:
     )
 
 
-def _reset(setting: Setting, servers: Sequence[Reached], progress: Progress) -> list[HookLog]:
-    """Has the prefix caches emptied, as the last thing before the load."""
-    with patience(progress.say, "waiting for the server to empty its prefix cache"):
-        return reset_caches(servers, setting.config, setting.id)
-
-
 def _conduct(
     setting: Setting, crew: Crew, progress: Progress, interrupt: Interrupt, profiler: Profiler
 ) -> Conducted:
@@ -221,10 +214,10 @@ def _steady(load: LoadConfig) -> Callable[[Phase, Live, float], str | None]:
     return lambda phase, live, elapsed_s: steady.look(live, elapsed_s) if phase.name == last.name else None
 
 
-def _profiled(profiler: Profiler, interrupt: Interrupt, progress: Progress) -> list[HookLog]:
+def _profiled(profiler: Profiler, interrupt: Interrupt) -> list[HookLog]:
     """What the profilers were asked, when they have stopped, or the user does not want to wait for them."""
     before = interrupt.asked
-    return profiler.close(progress.say, lambda: interrupt.asked > before)
+    return profiler.close(lambda: interrupt.asked > before)
 
 
 def _opening(setting: Setting, servers: Sequence[Server]) -> str:
