@@ -48,6 +48,21 @@ def test_a_queue_that_does_not_grow_any_more_is_not_said_to(valid: Report) -> No
     ]
 
 
+def test_an_account_is_broken_between_its_parts(valid: Report) -> None:
+    facts = {"offered": 101, "sent": 97, "not_sent": 4, "send_lag_p99_ms": 1.38, "bound_by": "server"}
+    assert load(capped(valid, **facts), 95) == [
+        "offered 101 · sent 97 · not sent 4 (queue still growing) · send lag p99 1.38 ms",
+        "  bound by the server",
+    ]
+    assert load(capped(valid, **facts), 24) == [
+        "offered 101 · sent 97",
+        "  not sent 4 (queue",
+        "  still growing)",
+        "  send lag p99 1.38 ms",
+        "  bound by the server",
+    ]
+
+
 def test_what_the_client_lost_is_a_part_of_what_was_offered(valid: Report) -> None:
     facts = {"offered": 290, "sent": 241, "lost": 46, "not_sent": 3, "send_lag_p99_ms": None}
     assert load(open_loop(valid, **facts), 100) == ["offered 290 · sent 241 · not sent 3 · lost 46"]

@@ -5,9 +5,13 @@ A closed loop offers what it sends, so there is nothing to say.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
 from loadstone.figures import brief
 from loadstone.report import Arrivals, LoadFacts, Report
-from loadstone.terminal import printable, wrap
+from loadstone.terminal import wrap
 
 NOBODY = (None, "load")
 """What bound a load that came out as it was asked for."""
@@ -25,10 +29,20 @@ def load(report: Report, width: int) -> list[str]:
     facts = report.load
     if not facts.timed:
         return []
-    lines = wrap(printable(" · ".join(_account(facts))), width, "  ")
+    lines = _packed(_account(facts), width)
     if report.run.saturated or facts.not_sent or facts.queued_at_end:
         lines += wrap(_growth(facts), width, "  ") if _growth(facts) else []
     return lines
+
+
+def _packed(parts: Sequence[str], width: int) -> list[str]:
+    """The parts beside each other, one that has no room left in a line of its own; only a wider one is broken."""
+    first, *rest = parts
+    lines = [first]
+    for part in rest:
+        joined = f"{lines[-1]} · {part}"
+        lines = [*lines[:-1], joined] if cell_len(joined) <= width else [*lines, f"  {part}"]
+    return [row for line in lines for row in wrap(line, width, "  ", line[: len(line) - len(line.lstrip())])]
 
 
 def _account(facts: LoadFacts) -> list[str]:
