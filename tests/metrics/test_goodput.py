@@ -65,6 +65,17 @@ def test_without_an_objective_goodput_is_missing(tables, rows, reason):
         assert reason(name, tables(*rows)) == "no objective was set (--goodput METRIC:VALUE)."
 
 
+def test_what_was_cancelled_as_asked_could_not_meet_an_objective(tables, rows, answer, result, reason):
+    asked = [answer(10, sent=0, outcome="cancelled-as-planned") for _ in range(2)]
+    goal = {"time_to_first_token": 100}
+    found = result("goodput_attainment", tables(*rows, *asked, answer(9, outcome="cut"), goodput=goal))
+    assert (found.value, found.note) == (40.0, "2 requests cancelled as asked left out.")
+    assert result("goodput_attainment", tables(*rows, goodput=goal)).note is None
+    assert (
+        reason("goodput_attainment", tables(*asked, goodput=goal)) == "every request was cancelled as asked."
+    )
+
+
 def test_a_run_of_failures_attains_nothing(tables, answer, mean):
     run = tables(answer(9, outcome="reset"), goodput={"request_latency": 1})
     assert (mean("goodput", run), mean("goodput_attainment", run)) == (0.0, 0.0)

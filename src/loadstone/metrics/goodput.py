@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from loadstone.figures import counted
 from loadstone.metrics import Missing, Number, Result, Tables, all_metrics, metric, per_request
 from loadstone.metrics.throughput import left_out
 
@@ -35,8 +36,16 @@ def token_goodput(tables: Tables) -> Result:
 
 @metric("goodput_attainment", unit="%", better="higher", needs=("objectives", "attempt"))
 def goodput_attainment(tables: Tables) -> Result:
-    """Share of all requests sent that met every objective; failed and cut ones did not."""
-    return float(100 * met(tables).sum() / tables.attempted.sum())
+    """Share of all requests sent that met every objective; failed and cut ones did not.
+
+    Those that were cancelled because the plan said so are left out: they could not.
+    """
+    asked = int(tables.cancelled.sum())
+    sent = int(tables.attempted.sum()) - asked
+    if not sent:
+        return Missing("every request was cancelled as asked.")
+    note = f"{counted(asked, 'request')} cancelled as asked left out." if asked else None
+    return Number(float(100 * met(tables).sum() / sent), note)
 
 
 def met(tables: Tables) -> NDArray[np.bool_]:
