@@ -59,6 +59,21 @@ def test_a_closed_loop_offers_no_rate(tables, answer, reason):
     assert "closed loop" in reason("offered_rate", tables(answer(5), answer(6)))
 
 
+def test_of_a_closed_loop_among_other_phases_it_is_said_that_it_offers_no_rate(tables, phase_log, reason):
+    logs = [phase_log(name, 0, 9) for name in ("low", "loop", "again")]
+    phases = [{"name": "low", "request_rate": 5.0}, {"name": "loop", "concurrency": 2}]
+    why = "it needs due times in every phase, and {}; phases in report.json has the numbers of each."
+    for more, told in (
+        ([], "phase loop is a closed loop"),
+        (["again"], "phases loop, again are closed loops"),
+    ):
+        load = {"phases": (*phases, *({"name": name, "concurrency": 3} for name in more))}
+        run = tables(phases=logs[: 2 + len(more)], load=load)
+        assert reason("offered_rate", run) == why.format(told)
+    alone = run.of_phases("loop")
+    assert reason("offered_rate", alone).startswith("it needs due times (a request rate or a schedule)")
+
+
 def test_error_rate_is_the_share_that_ended_badly(tables, answer, unsent, result):
     rows = [answer(5), answer(5), answer(5), answer(5, outcome="http-error")]
     assert result("error_rate", tables(*rows, unsent())).value == 25.0

@@ -108,6 +108,8 @@ class Need(NamedTuple):
     """Why there is no value when it is not met, as a sentence for the report."""
     lack: str
     """The same in a few words, for the documentation: null ..."""
+    partly: Callable[[Tables], str] = lambda tables: ""
+    """The reason where it is met in some phases; empty where it is in none."""
 
 
 NEEDS: dict[str, Need] = {
@@ -120,6 +122,7 @@ NEEDS: dict[str, Need] = {
         lambda tables: tables.has_rate,
         "it needs due times (a request rate or a schedule); in a closed loop a request is due when a slot frees.",
         "in a closed loop",
+        partly=lambda tables: _mixed(tables),
     ),
     "cap": Need(
         lambda tables: tables.has_cap,
@@ -178,7 +181,8 @@ class Metric(NamedTuple):
         """
         lacking = [need for need in self.needs if not NEEDS[need].met(tables)]
         if lacking and not (lacking == ["success"] and get_type_hints(self.fn)["return"] is Each):
-            return Missing(NEEDS[lacking[0]].reason)
+            need = NEEDS[lacking[0]]
+            return Missing(need.partly(tables) or need.reason)
         result = self.fn(tables)
         if isinstance(result, Each):
             return _distribution(result, tables)
@@ -242,6 +246,19 @@ def _of_one(one: Metric) -> Metric | None:
     """The metric that judges a single request where `one` is asked for. Its return type, `Each`, tells."""
     stand_in = all_metrics()[one.each] if one.each else one
     return stand_in if get_type_hints(stand_in.fn)["return"] is Each else None
+
+
+def _mixed(tables: Tables) -> str:
+    """Why there are no numbers from due times where only some phases have them."""
+    closed = [load.name for load in tables.loads if not load.timed]
+    if len(closed) == len(tables.loads):
+        return ""
+    phases = (
+        f"phase {closed[0]} is a closed loop"
+        if len(closed) == 1
+        else f"phases {', '.join(closed)} are closed loops"
+    )
+    return f"it needs due times in every phase, and {phases}; phases in report.json has the numbers of each."
 
 
 def _distribution(each: Each, tables: Tables) -> Samples | Missing:
