@@ -204,7 +204,7 @@ def test_all_workers_begin_a_phase_that_follows_a_closed_loop_at_one_moment(good
         {"name": "open", "request_rate": 100, "duration_s": 0.5, "handover": "seamless"},
     ]
     config = phases_file(tmp_path / "phases.toml", *phases)
-    run = good(f"--url {steady.url} --config {config} {SHORT} --osl 8 --workers 2")
+    run = good(f"--url {steady.url} --config {config} {SHORT} --workers 2")
     phase = Recorded(run, "open")
     phase.holds_the_plan()
     assert (phase.table["due_ns"] < phase.log.stop_ns).all()
