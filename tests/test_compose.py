@@ -176,6 +176,9 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others(job):
 @pytest.mark.parametrize("load", SHAPES[:4])
 def test_more_requests_leave_the_first_ones_as_they_were(job, load):
     few, many = taken(job(**load)), taken(job(**{**load, "request_count": 300}))
+    if "users" in load:  # their turns are cut by the moment, and not in the order of the plan
+        many.sort(key=lambda row: row.due_ns)
+        few.sort(key=lambda row: row.due_ns)
     assert [row._replace(final=0) for row in few] == [row._replace(final=0) for row in many[:30]]
 
 

@@ -111,3 +111,19 @@ def test_conversations_are_asked_for_one_by_one():
 def test_it_ends_with_the_conversations():
     few = islice(conversations([2]), 5)
     assert len(list(users.centric(few, 2, constant(1.0)))) == 5
+
+
+@given(TURNS, st.integers(1, 50), st.integers(1, 300))
+def test_of_so_many_requests_every_position_below_that_is_there_once(turns, number, requests):
+    found = list(users.centric(conversations(turns), number, constant(1.0), requests))
+    assert [due // S for due, _ in sent(found)] == list(range(requests))
+    whole = plan(turns, number)
+    for one, uncut in zip(found, whole, strict=False):
+        assert (one.conversation.id, one.first_turn) == (uncut.conversation.id, uncut.first_turn)
+        assert one.due_ns == tuple(due for due in uncut.due_ns if due < requests * S) != ()
+
+
+def test_the_rate_holds_until_the_last_of_so_many_requests():
+    found = users.centric(conversations([5]), 20, constant(10.0), 200)
+    in_each_second = Counter(due // S for due, _ in sent(found))
+    assert in_each_second == dict.fromkeys(range(20), 10)

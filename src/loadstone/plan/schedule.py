@@ -192,7 +192,7 @@ def dated(phase: Phase, seed: int, conversations: Iterator[Conversation]) -> Ite
     """The conversations that a phase sends, in the order in which they begin, with the due times of their turns.
 
     Ends with `sessions`, with the arrivals, with the conversations, or with the first one that would begin when the
-    duration is over. Counts no requests. Conversations with given times come ordered by that of their first turn.
+    duration is over. Counts no requests, but for users, who stop at one moment. Conversations with given times come ordered by that of their first turn.
     """
     found = takewhile(lambda one: _begins_in(phase, one), _all_dated(phase, seed, conversations))
     return islice(found, phase.sessions)
@@ -202,7 +202,7 @@ def _all_dated(phase: Phase, seed: int, conversations: Iterator[Conversation]) -
     if phase.pattern == "fixed":
         return recorded(conversations, phase.origin_ns, phase.latest_ns)
     if phase.pattern == "users":
-        return users.centric(conversations, phase.users or 1, phase.curve)
+        return users.centric(conversations, phase.users or 1, phase.curve, phase.requests)
     return arriving(conversations, due_times(phase, seed))
 
 

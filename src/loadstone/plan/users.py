@@ -27,16 +27,25 @@ GOLDEN = (1 + 5**0.5) / 2
 """The fractional parts of the multiples of its inverse are spread evenly, however many there are."""
 
 
-def centric(conversations: Iterator[Conversation], users: int, curve: Curve) -> Iterator[Dated]:
-    """The conversations in the order of their first turns that are sent, each turn due at a position of its user's."""
+def centric(
+    conversations: Iterator[Conversation], users: int, curve: Curve, requests: int | None = None
+) -> Iterator[Dated]:
+    """The conversations in the order of their first turns that are sent, each turn due at a position of its user's.
+
+    Of so many `requests` these are the positions below that number, so that the rate holds until the last one: what
+    ends is the load, at one moment, and not one conversation after the other.
+    """
     begins = list(range(users))
     """A heap: the positions at which the users begin their next conversations."""
     ages = _ages(users)
     for conversation in conversations:
         begin, turns = begins[0], len(conversation.turns)
+        if requests is not None and begin >= requests:
+            return
         first_turn = turns * ages[begin] // users if begin < users else 0
         positions = range(begin, begin + users * (turns - first_turn), users)
-        due_ns = tuple(arrivals.rescaled(curve, positions))
+        sent = positions if requests is None else range(begin, min(positions.stop, requests), users)
+        due_ns = tuple(arrivals.rescaled(curve, sent))
         yield Dated(conversation, first_turn, due_ns, (0,) * len(due_ns))
         heapreplace(begins, positions.stop)
 
