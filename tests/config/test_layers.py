@@ -236,7 +236,7 @@ def test_an_unknown_key_of_a_file_names_the_file(write, text, sentence):
         ("load.phases", "[3]", "load.phases = 3: must be a list of tables."),
         ("input.isl_mean", "0.5", "input.isl_mean = 0.5: must be a number, at least 1."),
         ("output.keep", "al", "output.keep = al: must be one of all, faults, none. Did you mean all?"),
-        ("output.folder", "", "output.folder = : must be a text, not empty."),
+        ("output.folder", "", 'output.folder = "": must be a text, not empty.'),
     ],
 )
 def test_a_wrong_value_says_what_it_must_be(path, text, sentence):
@@ -318,6 +318,18 @@ def test_a_file_is_held_to_the_same_types(write, text):
 def test_a_table_of_limits_holds_numbers_only():
     sentence = refusal(sets=['slo.goodput={"request_latency": "fast"}'])
     assert sentence.endswith("must be a table whose values are each a number, at least 0.")
+
+
+def test_a_number_in_a_phase_that_is_none_names_its_key(write):
+    sentence = refusal(write("[[load.phases]]\nname = 'a'\nrequest_rate = nan\nduration_s = 1\n"))
+    assert sentence.startswith("load.phases[0].request_rate = nan: must be a number above 0 or inf.")
+
+
+@pytest.mark.parametrize(
+    "flag", ["load.request_rate_series", "endpoint.url_weights", "slo.goodput", "load.stop_when"]
+)
+def test_a_flag_with_nothing_behind_it_is_not_taken_as_not_given(flag):
+    assert refusal(**{flag.replace(".", "__"): [""]}).startswith(f'{flag} = "": must be ')
 
 
 def test_dates_and_infinities_are_no_request_fields(write):

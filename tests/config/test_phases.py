@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from loadstone.config import LoadConfig, phase_loads
@@ -236,7 +238,13 @@ def test_a_listed_warmup_and_cooldown_do_not_stop_by_a_criterion():
             "to send everything at once give inf.",
         ),
         ([{"name": "a", "concurrency": 100_001}], "load.phases[0].concurrency = 100001: must be at most 100,000."),
-        ([{"name": "a", "duration_s": "5"}], "load.phases[0].duration_s = 5: must be a number above 0."),
+        ([{"name": "a", "duration_s": "5"}], 'load.phases[0].duration_s = "5": must be a number above 0.'),
+        ([{"name": "a", "request_rate": math.nan}], "load.phases[0].request_rate = nan: must be a number above 0 or inf."),
+        ([{"name": math.nan}], "load.phases[0].name = nan: must be 1 to 40 letters"),
+        ([{"name": "a", "kind": math.nan}], "load.phases[0].kind = nan: must be one of warmup"),
+        ([{"name": "a", "stop_when": {"x": math.nan}}], "load.phases[0].stop_when = {'x': nan}: must be a table"),
+        ([{"name": "a", "request_count": "5"}], 'load.phases[0].request_count = "5": must be a whole number, at least 1.'),
+        ([{"name": "a", "duration_s": 1e-10}], "load.phases[0].duration_s = 1e-10: must be at least 0.001;"),
         (
             [{"name": "a", "concurency": 1}],
             "load.phases[0].concurency: there is no such key of a phase. Did you mean concurrency?",

@@ -80,7 +80,9 @@ def test_limits_are_separated_by_spaces():
     }
 
 
-@pytest.mark.parametrize("text", ["ttft", "ttft:", "ttft:fast", ":5", "ttft:200,itl:20", "ttft:true"])
+@pytest.mark.parametrize(
+    "text", ["ttft", "ttft:", "ttft:fast", ":5", "ttft:200,itl:20", "ttft:true", "", " "]
+)
 def test_a_limit_is_a_name_and_a_number(text):
     with pytest.raises(ValueError, match="METRIC:NUMBER"):
         limits([text])
@@ -115,7 +117,7 @@ def test_numbers_are_separated_by_commas_or_spaces(texts):
     assert numbers(texts) == [3, 1]
 
 
-@pytest.mark.parametrize("text", ["a", "1,a", "true", "1,null", "[1]"])
+@pytest.mark.parametrize("text", ["a", "1,a", "true", "1,null", "[1]", "", " , "])
 def test_what_is_no_number_is_refused(text):
     with pytest.raises(ValueError, match="must be numbers separated by commas"):
         numbers([text])
@@ -126,7 +128,7 @@ def test_points_are_pairs(text):
     assert points([text]) == [[0, 1], [60, 20.5]]
 
 
-@pytest.mark.parametrize("text", ["0:1,60", "0:a", ":1", "5", "0:1:2", "true:1"])
+@pytest.mark.parametrize("text", ["0:1,60", "0:a", ":1", "5", "0:1:2", "true:1", "", " , "])
 def test_what_is_no_point_is_refused(text):
     with pytest.raises(ValueError, match="must be SECONDS:RATE separated by commas"):
         points([text])
@@ -135,6 +137,8 @@ def test_what_is_no_point_is_refused(text):
 def test_points_that_look_like_json_must_be():
     with pytest.raises(ValueError, match="not valid JSON"):
         points(["[[0, 1], [60 20]]"])
+    with pytest.raises(ValueError, match="empty or not valid JSON"):
+        points(["[]"])
 
 
 def test_tables_are_a_json_list():

@@ -43,7 +43,7 @@ def read(option: Option, texts: Sequence[str]) -> Any:
         return option.read(texts) if option.read else list(texts)
     except ValueError as error:
         given = " ".join(texts)
-        shown = MASK if named_like_secret(given) else _short(given)
+        shown = MASK if named_like_secret(given) else _short(given or '""')
         raise UsageError(f"{option.path} = {shown}: {error}") from None
 
 
@@ -62,7 +62,7 @@ def converted(option: Option, value: Any) -> Any:
         found = msgspec.convert(value, option.type)
     except msgspec.ValidationError:
         raise _refused(option, value) from None
-    if _empty(found, option.default) or not values.is_json(value) or _unknown(option, found):
+    if _empty(found, option.default) or _unfit(option, value) or _unknown(option, found):
         raise _refused(option, value)
     for name, number in _numbers(option, found):
         if _beyond(option, number):
@@ -84,6 +84,11 @@ def _empty(value: Any, default: Any) -> bool:
     if isinstance(value, tuple):
         return (not value and bool(default)) or any(_empty(item, None) for item in value)
     return value == "" or (isinstance(value, str) and "\0" in value)
+
+
+def _unfit(option: Option, value: Any) -> bool:
+    """Whether JSON cannot carry it; of tables that have keys of their own, whoever reads those looks at each value."""
+    return not option.holds_tables and not values.is_json(value)
 
 
 def _unknown(option: Option, value: Any) -> bool:
@@ -112,9 +117,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def _quoted(value: Any) -> str:
+    """A value as `_short` has it; a text that would be taken for something else, or for nothing, in quotes."""
+    return f'"{value}"' if isinstance(value, str) and _is_taken_otherwise(value) else _short(value)
+
+
+def _is_taken_otherwise(text: str) -> bool:
+    short = len(text) <= _SHOWN and values.is_json(text)
+    return short and not (text and isinstance(values.json_or_text(text), str))
+
+
 def _refused(option: Option, value: Any) -> UsageError:
     """The sentence about a value of the wrong type or out of range."""
     told = masked_fields(value) if isinstance(value, dict) else value
-    shown = "" if option.secret else f" = {_short(told)}"
+    shown = "" if option.secret else f" = {_quoted(told)}"
     advice = did_you_mean(str(value), option.choices) or option.hint
     return UsageError(f"{option.path}{shown}: must be {option.expects}. {advice}".rstrip())

@@ -63,6 +63,12 @@ class Option(NamedTuple):
         return isinstance(core, inspect.DictType) and not isinstance(core.value_type, inspect.AnyType)
 
     @property
+    def holds_tables(self) -> bool:
+        """Whether it is a list of tables."""
+        [core, *_] = self.cores
+        return isinstance(core, inspect.VarTupleType) and isinstance(core.item_type, inspect.DictType)
+
+    @property
     def expects(self) -> str:
         """What a value must be, in words: `a number above 0`."""
         if self.kind == "choice":

@@ -57,7 +57,7 @@ def one_or_more(texts: Sequence[str]) -> Any:
 def numbers(texts: Sequence[str]) -> list[Any]:
     """Numbers separated by commas or spaces, such as `3,1`."""
     found = [json_or_text(word) for word in " ".join(texts).replace(",", " ").split()]
-    if all(map(_is_number, found)):
+    if found and all(map(_is_number, found)):
         return found
     raise ValueError("must be numbers separated by commas, such as 3,1.")
 
@@ -67,12 +67,12 @@ def points(texts: Sequence[str]) -> list[Any]:
     text = " ".join(texts)
     if text.lstrip().startswith("["):
         value = json_or_text(text)
-        if isinstance(value, list):
+        if isinstance(value, list) and value:
             return value
-        raise ValueError("looks like a JSON array but is not valid JSON; check brackets and commas.")
+        raise ValueError("looks like a JSON array but is empty or not valid JSON; check brackets and commas.")
     pairs = [word.partition(":") for word in text.replace(",", " ").split()]
     found = [[json_or_text(x), json_or_text(y)] for x, _, y in pairs]
-    if all(_is_number(number) for point in found for number in point):
+    if found and all(_is_number(number) for point in found for number in point):
         return found
     raise ValueError(
         "must be SECONDS:RATE separated by commas, such as 0:1,60:20, or JSON: [[0, 1], [60, 20]]."
@@ -94,6 +94,7 @@ SHORT_NAMES = {
     "e2el": "request_latency",
 }
 """What vLLM calls the metrics that a limit can be set on."""
+_NO_LIMIT = 'must be "METRIC:NUMBER ...", such as "time_to_first_token:200".'
 
 
 def limits(texts: Sequence[str]) -> dict[str, Any]:
@@ -103,8 +104,10 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
         name, _, text = word.partition(":")
         value = json_or_text(text)
         if not name or not _is_number(value):
-            raise ValueError('must be "METRIC:NUMBER ...", such as "time_to_first_token:200".')
+            raise ValueError(_NO_LIMIT)
         found[SHORT_NAMES.get(name, name)] = value
+    if not found:
+        raise ValueError(_NO_LIMIT)
     return found
 
 
