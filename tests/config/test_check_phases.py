@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from loadstone.config import Config, EndpointConfig, InputConfig, LoadConfig, check
@@ -45,6 +46,11 @@ def refusal(**sections):
             "load.request_rate = inf: sends everything at once, so something has to say how much; set --request-count.",
         ),
         (
+            LoadConfig(stop_when={"request_latency": 2.0}),
+            "load.stop_when = request_latency:2: needs an end in case it is never met: set --request-count,"
+            " --num-sessions or --duration.",
+        ),
+        (
             LoadConfig(stop_when={"ttf": 2.0}, request_count=9),
             "load.stop_when.ttf: is no metric that can stop a run. Known: time_to_first_token, inter_token_latency,",
         ),
@@ -80,3 +86,22 @@ def test_a_conditioned_load_is_of_single_turns(turns):
 def test_a_file_says_how_much_there_is_to_send_at_once():
     config = Config(load=LoadConfig(request_rate="inf"), input=InputConfig(file="x"))
     assert check(config) is config
+
+
+@pytest.mark.parametrize("load", [LoadConfig(fixed_schedule=True), LoadConfig(concurrency=2)])
+def test_a_file_is_an_end_in_case_a_criterion_is_never_met(load):
+    load = msgspec.structs.replace(load, stop_when={"request_latency": 2.0})
+    check(Config(input=InputConfig(file="a.jsonl"), load=load))
+
+
+@pytest.mark.parametrize("turns", [{"turns_mean": 2.0}, {"turns_stddev": 1.0}])
+def test_a_ramp_by_the_number_of_the_request_is_for_conversations_of_one_turn(turns):
+    ramp = {
+        "index_ramp_strategy": "linear",
+        "index_ramp_start": 1.0,
+        "index_ramp_end": 9.0,
+        "request_count": 9,
+    }
+    assert refusal(load=LoadConfig(**ramp), input=InputConfig(**turns)) == (
+        "load.index_ramp_strategy = linear: counts requests, so it is for conversations of one turn."
+    )

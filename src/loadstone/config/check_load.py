@@ -21,6 +21,8 @@ WAYS = (
 )
 """Leaves that say when requests are sent; at most one of them may. Without any, a free slot does: a closed loop."""
 _MOST_RATE = 1_000_000
+LEAST_S = 0.001
+"""Of a duration."""
 
 
 def without_effect(load: LoadConfig) -> Iterator[Rule]:
@@ -173,12 +175,16 @@ def _needs(load: LoadConfig) -> Iterator[Rule]:
     yield Rule(
         "conditioned", load.request_count is None, "needs {request_count}: it says when the last one is due."
     )
-    yield Rule("stop_when", not bounded(load), f"needs an end in case it is never met: {_BOUNDS}.")
     endless = load.request_rate == "inf" and load.duration_s is not None and load.request_count is None
     yield Rule(
         "request_rate",
         endless and load.sessions is None,
         "sends everything at once, and a duration does not say how much; set {request_count}.",
+    )
+    yield Rule(
+        "duration_s",
+        load.duration_s is not None and load.duration_s < LEAST_S,
+        f"must be at least {LEAST_S:g}; nothing is sent in less.",
     )
     start, end = load.fixed_schedule_start_ms, load.fixed_schedule_end_ms
     yield Rule(
@@ -186,9 +192,6 @@ def _needs(load: LoadConfig) -> Iterator[Rule]:
         start is not None and end is not None and end <= start,
         f"must be after load.fixed_schedule_start_ms = {start or 0:g}.",
     )
-
-
-_BOUNDS = "set {request_count}, {sessions} or {duration_s}"
 
 
 def _series(load: LoadConfig) -> Iterator[Rule]:

@@ -46,7 +46,11 @@ def _misplaced(config: Config, load: LoadConfig) -> Iterator[Rule]:
         "sends everything at once, so something has to say how much; set --request-count.",
     )
     several = here.turns_mean != 1 or bool(here.turns_stddev)
-    yield Rule("conditioned", several, "counts requests, so it is for conversations of one turn.")
+    for name in ("conditioned", "index_ramp_strategy"):
+        yield Rule(name, several, "counts requests, so it is for conversations of one turn.")
+    endless = not bounded(load) and here.file is None
+    why = "needs an end in case it is never met: set --request-count, --num-sessions or --duration."
+    yield Rule("stop_when", endless, why)
 
 
 def _check_stops(config: Config, load: LoadConfig) -> None:
