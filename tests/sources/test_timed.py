@@ -7,6 +7,7 @@ import os
 import random
 import tracemalloc
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_lines_of_a_session_are_its_turns_wherever_they_stand(config):
     here = config(
         {"session_id": "a", "timestamp": 5, "text_input": "a1"},
         {"timestamp": 6, "text_input": "alone"},
-        {"session_id": 7, "timestamp": 1, "text_input": "71", "delay": 9},
+        {"session_id": 7, "timestamp": 1, "text_input": "71", "delay": 0},
         {"session_id": "a", "text_input": "a2", "delay": 250},
         {"session_id": "7", "timestamp": 8, "text_input": "72"},
         {"session_id": "a", "text_input": "a3", "delay": 0.5},
@@ -137,6 +138,7 @@ def test_without_timestamps_conversations_are_in_the_order_of_the_file(config):
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 50)), min_size=1, max_size=30))
 def test_every_line_is_one_turn_and_conversations_are_sorted(tmp_path_factory, lines):
+    lines = sorted(lines, key=itemgetter(1))
     file = tmp_path_factory.mktemp("timed") / "f.jsonl"
     file.write_text(
         "".join(
@@ -202,9 +204,9 @@ def test_without_a_tokenizer_the_length_of_a_text_is_unknown(config):
 
 @pytest.mark.parametrize("text", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n \n"])
-def test_blank_lines_a_mark_of_the_encoding_and_unknown_keys_do_not_matter(tmp_path, text, end):
+def test_blank_lines_and_a_mark_of_the_encoding_do_not_matter(tmp_path, text, end):
     file = tmp_path / "f.jsonl"
-    lines = [text + '{"text_input": "a", "model": {"x": [1]}}', '{"text_input": "b", "type": 3}']
+    lines = [text + '{"text_input": "a"}', '{"text_input": "b"}']
     file.write_bytes(end.join([*lines, ""]).encode())
     assert [turn.text for (turn,) in turns(InputConfig(file=str(file)))] == ["a", "b"]
 
@@ -242,11 +244,35 @@ def test_blank_lines_a_mark_of_the_encoding_and_unknown_keys_do_not_matter(tmp_p
         ({"messages": []}, "messages is not supported yet; give input_length or text_input instead."),
         ({"payload": {}}, "payload is not supported yet; give input_length or text_input instead."),
         (
-            {"delay": 1},
+            {"input_length": 1},
             "has no timestamp, but the first request has one; give one to the first turn of every conversation, "
             "or to none.",
         ),
-        ('{"x": ' + "[" * 100_000, "is nested too deeply; no key needs that."),
+        ('{"payload": ' + "[" * 100_000, "is nested too deeply; no key needs that."),
+        ({"input_lenght": 5}, 'there is no key "input_lenght". Did you mean input_length?'),
+        (
+            {"prompt": "a", "timestamp": 1},
+            'there is no key "prompt". Known: timestamp, delay, session_id, input_length, output_length, text_input, '
+            "hash_ids, messages, payload.",
+        ),
+        (
+            {"\x1b" + 80 * "k": 1},
+            'there is no key "\\u001b' + 33 * "k" + ".... Known: timestamp, delay, session_id, "
+            "input_length, output_length, text_input, hash_ids, messages, payload.",
+        ),
+        (
+            '{"timestamp": %s}' % ("9" * 5000),
+            "timestamp holds a number of thousands of digits; give milliseconds, a number from 0 to 9e+12.",
+        ),
+        (
+            '{"input_length": %s}' % ("9" * 5000),
+            "input_length holds a number of thousands of digits; give tokens, a whole number from 1 to 10,000,000.",
+        ),
+        (
+            {"timestamp": 1, "delay": 5},
+            "has a delay, which counts from the answer before, but it is the first turn of "
+            "its conversation; give it a timestamp instead, or the session_id of the turn that it follows.",
+        ),
     ],
 )
 def test_a_line_that_is_not_as_it_should_be_is_named(config, line, message):
@@ -263,8 +289,20 @@ def test_a_line_that_is_no_json_is_named(config, line):
 
 
 def test_a_timestamp_where_the_first_has_none(config):
-    assert refusal(config({"delay": 1}, {"timestamp": 1})).startswith(
+    assert refusal(config({"input_length": 1}, {"timestamp": 1})).startswith(
         "line 2: has a timestamp, but the first request has none;"
+    )
+
+
+def test_the_turns_of_a_conversation_do_not_go_back(config):
+    first, second = (
+        {"session_id": 1, "timestamp": 1_764_000_001_500},
+        {"session_id": 1, "timestamp": 1_764_000_001_500},
+    )
+    between = [{"session_id": 2, "timestamp": 7}, {"session_id": 1, "delay": 2}]
+    assert len(turns(config(first, second, *between))[1]) == 3
+    assert refusal(config(first, second, *between, {"session_id": 1, "timestamp": 1_764_000_001_499.5})) == (
+        "line 5: timestamp is 1764000001499.5, but an earlier turn of its conversation has 1764000001500; put the turns in their order."
     )
 
 
@@ -363,8 +401,9 @@ def test_a_file_is_indexed_once_and_again_when_it_has_changed(config, monkeypatc
 
 
 def test_a_large_file_in_no_order(tmp_path):
-    moments = list(range(20_000))
-    random.Random(7).shuffle(moments)
+    sessions = list(range(5_000))
+    random.Random(7).shuffle(sessions)
+    moments = [turn * 5_000 + session for turn in range(4) for session in sessions]
     file = tmp_path / "f.jsonl"
     file.write_text(
         "".join(f'{{"timestamp":{at},"session_id":{at % 5_000},"input_length":1}}\n' for at in moments)

@@ -8,6 +8,7 @@ the file.
 
 from __future__ import annotations
 
+import re
 import stat
 from array import array
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ import msgspec
 
 from loadstone.config import InputConfig
 from loadstone.config.tree import TOKENS
-from loadstone.errors import UsageError
+from loadstone.errors import UsageError, did_you_mean
 from loadstone.plan.arrivals import LATEST_NS
 from loadstone.plan.turn import Conversation, Turn
 from loadstone.sources._made import Turns, place
@@ -34,10 +35,17 @@ MOST_MS = 9_000_000_000_000
 _MS = 1_000_000
 _NOT_GIVEN = -1
 _BOM = b"\xef\xbb\xbf"
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_OUT_OF_RANGE = re.compile(r".*out of range - at `\$\.(\w+).*`")
+"""What msgspec says of a key that is none, and of a number with thousands of digits."""
+_TIMES = f"give milliseconds, a number from 0 to {MOST_MS:.0e}."
+_TOKENS = f"give tokens, a whole number from 1 to {TOKENS:,}."
+_NAMES = "give a text or a whole number, or leave it out."
+_TEXTS = "give the text of the prompt, or leave it out."
 
 
-class _Line(msgspec.Struct):
-    """The keys that mean something; all others are ignored."""
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of a line; another one is a slip, and what it asked for would not be done."""
 
     timestamp: Any = None
     delay: Any = None
@@ -167,7 +175,7 @@ def _index_of(config: InputConfig) -> Index:
 @lru_cache(maxsize=1)
 def _indexed(file: str, _mtime_ns: int, _size: int) -> Index:
     columns = tuple(array("q") for _ in Row._fields)
-    owners, firsts = array("q"), array("q")
+    owners, firsts, latest = array("q"), array("q"), array("q")
     numbers: dict[str, int] = {}
     for line, offset, content in _lines(file):
         try:
@@ -175,7 +183,9 @@ def _indexed(file: str, _mtime_ns: int, _size: int) -> Index:
             owner = len(firsts) if session is None else numbers.setdefault(session, len(firsts))
             if owner == len(firsts):
                 firsts.append(row.at_ns)
-                _check_like_the_first(firsts[0], row.at_ns)
+                latest.append(row.at_ns)
+                _check_first_turn(row, firsts[0])
+            latest[owner] = _checked_later(row, latest[owner])
         except ValueError as error:
             raise UsageError(f"{file}, line {line}: {error}") from None
         owners.append(owner)
@@ -186,12 +196,31 @@ def _indexed(file: str, _mtime_ns: int, _size: int) -> Index:
     return _by_conversation(owners, firsts, columns)
 
 
-def _check_like_the_first(first_ns: int, at_ns: int) -> None:
-    if (first_ns == _NOT_GIVEN) != (at_ns == _NOT_GIVEN):
-        has, had = ("no timestamp", "one") if at_ns == _NOT_GIVEN else ("a timestamp", "none")
+def _check_first_turn(row: Row, first_ns: int) -> None:
+    """Raises `ValueError` for the first turn of a conversation that is not like the first one of the file, or waits."""
+    if (first_ns == _NOT_GIVEN) != (row.at_ns == _NOT_GIVEN):
+        has, had = ("no timestamp", "one") if row.at_ns == _NOT_GIVEN else ("a timestamp", "none")
         raise ValueError(
             f"has {has}, but the first request has {had}; give one to the first turn of every conversation, or to none."
         )
+
+    if row.delay_ns > 0:
+        raise ValueError(
+            "has a delay, which counts from the answer before, but it is the first turn of its conversation; give it a"
+            " timestamp instead, or the session_id of the turn that it follows."
+        )
+
+
+def _checked_later(row: Row, latest_ns: int) -> int:
+    """The last timestamp of a conversation by now. Raises `ValueError` for one that goes back."""
+    if row.at_ns == _NOT_GIVEN:
+        return latest_ns
+    if row.at_ns < latest_ns:
+        raise ValueError(
+            f"timestamp is {row.at_ns / _MS:.15g}, but an earlier turn of its conversation has {latest_ns / _MS:.15g};"
+            " put the turns in their order."
+        )
+    return row.at_ns
 
 
 def _by_conversation(owners: array[int], firsts: array[int], columns: tuple[array[int], ...]) -> Index:
@@ -263,12 +292,24 @@ def _read(content: bytes, offset: int) -> tuple[str | None, Row]:
 def _decoded(content: bytes) -> _Line:
     try:
         return msgspec.json.decode(content.removeprefix(_BOM), type=_Line)
-    except msgspec.ValidationError:
-        raise ValueError('must be a JSON object, such as {"timestamp": 0, "input_length": 100}.') from None
+    except msgspec.ValidationError as error:
+        raise ValueError(_misread(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"is not valid JSON ({error}); give one object a line.") from None
     except RecursionError:
         raise ValueError("is nested too deeply; no key needs that.") from None
+
+
+def _misread(why: str) -> str:
+    """What is wrong with a line that is JSON, but not what is expected."""
+    if unknown := _UNKNOWN.fullmatch(why):
+        advice = did_you_mean(unknown[1], _Line.__struct_fields__)
+        known = f"Known: {', '.join(_Line.__struct_fields__)}."
+        return f"there is no key {_shown(unknown[1])}. {advice or known}"
+    if (name := _OUT_OF_RANGE.fullmatch(why)) is None:
+        return 'must be a JSON object, such as {"timestamp": 0, "input_length": 100}.'
+    wanted = {"timestamp": _TIMES, "delay": _TIMES, "session_id": _NAMES, "text_input": _TEXTS}
+    return f"{name[1]} holds a number of thousands of digits; {wanted.get(name[1], _TOKENS)}"
 
 
 def _session(value: Any) -> str | None:
@@ -276,7 +317,7 @@ def _session(value: Any) -> str | None:
         return None
     if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
         return str(value)
-    raise ValueError(f"session_id is {_shown(value)}; give a text or a whole number, or leave it out.")
+    raise ValueError(f"session_id is {_shown(value)}; {_NAMES}")
 
 
 def _ns(name: str, value: Any) -> int:
@@ -284,7 +325,7 @@ def _ns(name: str, value: Any) -> int:
         return _NOT_GIVEN
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_MS:
         return round(value * _MS)
-    raise ValueError(f"{name} is {_shown(value)}; give milliseconds, a number from 0 to {MOST_MS:.0e}.")
+    raise ValueError(f"{name} is {_shown(value)}; {_TIMES}")
 
 
 def _tokens(name: str, value: Any) -> int:
@@ -292,13 +333,13 @@ def _tokens(name: str, value: Any) -> int:
         return _NOT_GIVEN
     if isinstance(value, int | float) and value is not True and 1 <= value <= TOKENS and value == int(value):
         return int(value)
-    raise ValueError(f"{name} is {_shown(value)}; give tokens, a whole number from 1 to {TOKENS:,}.")
+    raise ValueError(f"{name} is {_shown(value)}; {_TOKENS}")
 
 
 def _checked_text(value: Any, offset: int) -> int:
     if isinstance(value, str) and value:
         return offset
-    raise ValueError(f"text_input is {_shown(value)}; give the text of the prompt, or leave it out.")
+    raise ValueError(f"text_input is {_shown(value)}; {_TEXTS}")
 
 
 def _shown(value: Any) -> str:
