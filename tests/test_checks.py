@@ -326,11 +326,12 @@ BURST = {"load": {"request_rate": "inf"}}
     [
         (4, 200, "VALID", "all requests were due at once, and sent within 4 ms."),
         (50, 200, "NOTE", "not at once: it took 50 ms to send them all."),
+        (50, 20, "NOTE", "not at once: it took 50 ms to send them all."),
         (
-            50,
+            60,
             20,
             "DEGRADED",
-            "not at once: it took 50 ms to send them all, longer than an answer takes (median 20 ms).",
+            "not at once: it took 60 ms to send them all, longer than an answer takes (median 20 ms).",
         ),
     ],
 )

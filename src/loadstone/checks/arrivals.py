@@ -65,7 +65,7 @@ def arrival_fidelity(evidence: Evidence) -> Check:
 
     NOTE where the two differ by more than 0.1 %, and the time they took by more than the 5 ms that one late request may
     make. What `offered_load` holds against the client is not held against it again. What was due all at once should be sent
-    at once: NOTE where that took more than 5 ms, DEGRADED where it took longer than the median answer as well.
+    at once: NOTE where that took more than 5 ms, DEGRADED where it took more than 50 ms and longer than the median answer.
     """
     burst = _at_once(evidence)
     if burst and burst.verdict != "VALID":
@@ -115,7 +115,7 @@ def _at_once(evidence: Evidence) -> Check | None:
         finding = f"all requests were due at once, and sent within {brief(took_ms)} ms."
         return answer("arrival_fidelity", "VALID", took_ms, "ms", finding)
     finding = f"not at once: it took {brief(took_ms)} ms to send them all"
-    if latency is None or took_ms <= latency:
+    if latency is None or took_ms <= max(SEND_LAG_GRAVE_MS, latency):
         return answer("arrival_fidelity", "NOTE", took_ms, "ms", f"{finding}.")
     finding += f", longer than an answer takes (median {brief(latency)} ms)."
     advice = "Send fewer requests at once, or give the client more --workers and cores of its own."

@@ -110,7 +110,7 @@ def courses(evidence: Evidence) -> list[Course]:
 
     None where the client did not send what was offered: what it kept back is not the server's to complete.
     """
-    if offered_load(evidence).verdict == "INVALID":
+    if offered_load(evidence).verdict != "VALID":
         return []
     found = []
     for load in evidence.tables.loads:
@@ -139,7 +139,7 @@ def _flags(load: Phase) -> str:
 def _why_not(evidence: Evidence) -> str:
     if not any(load.timed for load in evidence.tables.loads):
         return NEEDS["rate"].reason
-    if offered_load(evidence).verdict == "INVALID":
+    if offered_load(evidence).verdict != "VALID":
         return "the client did not send what was offered (see offered_load)."
     rates = (evidence.metrics[name].reason for name in ("offered_rate", "completed_rate"))
     return next(filter(None, rates), "no phase with due times has rates to compare.")
