@@ -11,11 +11,12 @@ import msgspec
 import pytest
 
 from loadstone.account import NO_CLOCK, NOT_BEGUN, Setting, account, begun
-from loadstone.config import Config, EndpointConfig
+from loadstone.config import Config, EndpointConfig, InputConfig, LoadConfig
 from loadstone.endpoints import Ask
 from loadstone.folder import PLAN, DeathLog, HookLog, PhaseLog, PreflightLog
 from loadstone.load.conduct import Stop
 from loadstone.load.reach import Reached
+from loadstone.plan import schedule
 from loadstone.plan.store import Draft, Writer
 from loadstone.preflight import Found
 from loadstone.wire import url
@@ -149,3 +150,17 @@ def test_only_what_was_measured_is_in_the_digest(told):
 def test_prompts_that_were_sent_before(told, setting, distinct, reused):
     dataset = told(setting=setting._replace(distinct=distinct)).dataset
     assert (dataset.reused, dataset.unique_prompts) == (reused, reused == 0)
+
+
+@pytest.mark.parametrize(
+    ("users", "turns", "told_so"), [(3, 4.0, True), (1, 4.0, False), (3, 1.0, False), (None, 4.0, False)]
+)
+def test_turns_that_users_have_behind_them_are_told(told, setting, users, turns, told_so):
+    load = LoadConfig(user_centric_rate=5.0, users=users) if users else LoadConfig(request_rate=5.0)
+    setting = setting._replace(phases=schedule.phases(load, InputConfig(turns_mean=turns)))
+    notices = told(setting=setting).notices
+    assert [notice.startswith("Users are found in the middle") for notice in notices] == [True] * told_so
+
+
+def test_what_was_decided_for_the_user_is_told(told, setting):
+    assert told(setting=setting._replace(remarks=("So it is.",))).notices == ["So it is."]

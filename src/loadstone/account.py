@@ -41,6 +41,8 @@ class Setting(NamedTuple):
     shortages: tuple[str, ...] = ()
     distinct: int | None = None
     """Conversations of the data that differ; None: all do."""
+    remarks: tuple[str, ...] = ()
+    """What was decided for the user, one sentence each."""
 
     @property
     def measured(self) -> list[Phase]:
@@ -103,6 +105,11 @@ def account(
     )
 
 
+def _under_way(phase: Phase) -> bool:
+    """Whether conversations have begun before the load does."""
+    return phase.pattern == "users" and (phase.users or 1) > 1 and not phase.one_turn
+
+
 def _is_local(server: Reached) -> bool:
     return server.proxy is None and environment.is_local(str(server.address[0]))
 
@@ -129,7 +136,13 @@ def _notices(setting: Setting, found: Found, conducted: Conducted, surveyed: Sur
     if conducted.phases and not any(phase.kind == "measured" for phase in conducted.phases):
         yield "The run ended in its warm-up; nothing was measured."
     yield from found.notices
+    yield from setting.remarks
     yield from setting.shortages
+    if any(map(_under_way, setting.measured)):
+        yield (
+            "Users are found in the middle of their conversations, as if the load had always been on: the turns before"
+            " that are in their prompts, but were not sent."
+        )
     if setting.tokenizer.flaw:
         yield f"Prompt lengths are approximate: {setting.tokenizer.flaw}"
     if setting.config.input.isl_includes_template and template_tokens(found.log) is None:
