@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from loadstone import environment
-from loadstone.config import Config, EndpointConfig, LoadConfig, OutputConfig
+from loadstone.config import Config, EndpointConfig, InputConfig, LoadConfig, OutputConfig
 from loadstone.errors import UsageError
 from loadstone.plan import schedule
 from loadstone.settle import default_folder, settle, threshold, worker_count
@@ -49,6 +49,36 @@ def test_the_settled_configuration_says_when_a_run_is_given_up(address, share, t
         endpoint=EndpointConfig(url=address, model="m"), output=OutputConfig(folder=str(tmp_path / "run"))
     )
     assert settle(config, "").config.load.failed_request_threshold == share
+
+
+TOLERANT = "The engine is asked to fail (sim:fault), so no share of failures ends the run; --failed-request-threshold sets one."
+
+
+@pytest.mark.parametrize(
+    ("address", "asked", "remarks"),
+    [("sim:fault=crlf", None, (TOLERANT,)), ("sim:fault=crlf", 1.0, ()), ("sim:", None, ())],
+)
+def test_a_limit_that_was_lifted_for_an_engine_that_fails_is_told(address, asked, remarks, tmp_path):
+    config = Config(
+        endpoint=EndpointConfig(url=address),
+        load=LoadConfig(failed_request_threshold=asked),
+        output=OutputConfig(folder=str(tmp_path / "run")),
+    )
+    assert settle(config, "").remarks == remarks
+
+
+def test_a_load_that_would_send_nothing_is_refused_before_anything_is_made(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"timestamp": 5}\n{"timestamp": 9}\n')
+    config = Config(
+        input=InputConfig(file=str(tmp_path / "a.jsonl")),
+        load=LoadConfig(fixed_schedule=True, fixed_schedule_start_ms=10.0),
+        output=OutputConfig(folder=str(tmp_path / "run")),
+    )
+    with pytest.raises(
+        UsageError, match=r"no request would be sent: the conversations begin from 5 to 9 ms\."
+    ):
+        settle(config, "")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from loadstone.errors import UsageError
 from loadstone.load.room import shortages
 from loadstone.patience import patience
 from loadstone.plan import schedule
+from loadstone.plan.fit import check_fit
 from loadstone.plan.schedule import Phase
 from loadstone.preflight import first_model, reach, small_turn
 from loadstone.preflight.waiting import wait_for_models
@@ -50,9 +52,12 @@ def settle(config: Config, command: str) -> Setting:
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
     phases = schedule.phases(config.load, config.input)
-    distinct = registry.load("sources", source_of(config.input)).distinct(config.input)
+    source = registry.load("sources", source_of(config.input))
+    distinct = source.distinct(config.input)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
+    conversations = source.conversations(config.input, tokenizer, seed)
+    check_fit(config.load, phases, seed, lambda: islice(conversations.outlines(), distinct))
     named = _named(config.output.folder)
     if named:
         folder.claimable(named, config.output.force)
@@ -64,6 +69,7 @@ def settle(config: Config, command: str) -> Setting:
         for target in targets:
             reach(target, config.endpoint)  # or the earlier run is given up for nothing
     home = named or default_folder(config, phases, started)
+    remarks = tuple(_remarks(config))
     config = msgspec.structs.replace(
         config,
         input=msgspec.structs.replace(config.input, seed=seed),
@@ -84,6 +90,7 @@ def settle(config: Config, command: str) -> Setting:
         workers=workers,
         shortages=tuple(shortages(_most_slots(phases), workers, *room)),
         distinct=distinct,
+        remarks=remarks,
     )
 
 
@@ -116,6 +123,15 @@ def threshold(config: Config) -> float:
         return asked
     engines = (address for address in config.endpoint.urls if address.startswith(ENGINE))
     return 1.0 if any(from_url(address).fault for address in engines) else THRESHOLD
+
+
+def _remarks(config: Config) -> Iterator[str]:
+    """What is decided here and changes what a run does."""
+    if config.load.failed_request_threshold is None and threshold(config) == 1.0:
+        yield (
+            "The engine is asked to fail (sim:fault), so no share of failures ends the run; --failed-request-threshold"
+            " sets one."
+        )
 
 
 def default_folder(config: Config, phases: Sequence[Phase], started: datetime) -> Path:

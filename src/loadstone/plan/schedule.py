@@ -210,6 +210,12 @@ def _begins_in(phase: Phase, one: Dated) -> bool:
     return phase.duration_ns is None or one.due_ns[0] < phase.duration_ns
 
 
+def first_due_ns(phase: Phase, seed: int, conversations: Iterator[Conversation]) -> int | None:
+    """When the first of the conversations begins, also when the duration is over by then; None: none ever does."""
+    first = next(_all_dated(phase, seed, conversations), None)
+    return None if first is None else first.due_ns[0]
+
+
 def arrives(phase: Phase) -> bool:
     """Whether all requests have due times that are drawn, so that `due_times` tells them."""
     return phase.one_turn and phase.pattern not in ("closed", "fixed", "users")
