@@ -634,7 +634,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
         Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
         option(
             "--failed-request-threshold --max-error-rate",
-            "Give up above this share of failures in the last 100 (at first 20); 1: never. Default: 0.5.",
+            "Give up above this share of failures in the last 100 (at first 20); 1: never. Default: 0.5, with sim:fault 1.",
             group=_STOPS,
             form="SHARE",
         ),
