@@ -5,6 +5,7 @@ Where it did not, the client bounds the load, though the queue looks like that b
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Filled(NamedTuple):
     """In flight / (in flight + slots left free in that time), over the whole phase."""
 
 
+@lru_cache(maxsize=1)  # several checks ask for the same run, and it takes a second for a million requests
 def slots_filled(tables: Tables) -> Check | None:
     """Of the phases with due times and a cap, whether a slot stood free while requests waited; None where there is none.
 
