@@ -107,3 +107,15 @@ def test_half_a_minute_at_three_times_what_goes_through(good, server):
     assert (load.bound_by, load.queue_growing, run.report.run.saturated) == ("cap", True, True)
     assert load.growth.last_ms > 10_000
     assert list(run.report.series.queued[:30]) == sorted(run.report.series.queued[:30])
+
+
+def test_what_the_composer_did_not_come_to_was_offered_all_the_same(good, engine):
+    """Behind a cap the composer stays only so far ahead; the due times are those of the schedule."""
+    run = good(
+        f"--url {engine.url} --isl 400 --osl 2 --request-rate 8000 --arrival-pattern constant --concurrency 2"
+        " --benchmark-duration 2 --no-inputs-json"
+    )
+    assert run.report.load.offered == 16_000 == run.report.outcomes.planned
+    assert run.report.load.sent + run.report.load.not_sent == 16_000
+    due_ns = run.requests["due_ns"]
+    assert (due_ns - run.measured.start_ns == [i * 125_000 for i in range(16_000)]).all()

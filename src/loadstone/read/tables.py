@@ -27,6 +27,7 @@ from loadstone.read.flights import LOST
 from loadstone.read.outcome import NOT_SENT
 from loadstone.read.salvage import decode_rest
 from loadstone.read.schema import REQUESTS
+from loadstone.read.uncomposed import Uncomposed
 from loadstone.read.unseen import BROKEN, Before, Fate, Unseen, deaths, lost_with, was_open
 
 MOST_NOT_COMPOSED = 1_000_000
@@ -158,8 +159,11 @@ def _tables(folder: Path, log: RunLog, decoded: _Decoded, parts: list[Path]) -> 
     how = {worker: lost_with(worker, death.how) for worker, death in deaths(log).items()}
     for phase in sorted(log.phases, key=lambda phase: phase.first_row):
         fates = _Fates(Unseen(log, phase, _seen_rows(phase, decoded, phase.first_row + phase.planned)))
+        uncomposed = Uncomposed(log, phase)
         for first, stop in _ranges(phase, decoded):
             planned = list(read_rows(folder / run_folder.PLAN, first, stop))
+            if len(planned) < stop - first:  # a plan has no gaps: the last ones are missing
+                planned += uncomposed.rows(first + len(planned), stop)
             seen = _explained(_rows(parts, decoded, first, stop), how)
             rest = fates.of(planned, first, stop, seen)
             if evidence is not None:
@@ -262,11 +266,11 @@ def _planned(phase: PhaseLog, planned: list[Row], first: int, stop: int) -> pl.D
             "conversation": [row.conversation for row in planned],
             "turn": [row.turn for row in planned],
             "target": [None if row.target == ANY_TARGET else row.target for row in planned],
-            "model": [row.model for row in planned],
+            "model": [None if row.is_end else row.model for row in planned],
             "due_ns": [_due_ns(phase, row) for row in planned],
             "planned_input_tokens": [_known(row.isl_tokens) for row in planned],
             "planned_output_tokens": [_known(row.osl_tokens) for row in planned],
-            "request_bytes": [row.body_bytes for row in planned],
+            "request_bytes": [row.body_bytes or None for row in planned],
         },
         schema_overrides=REQUESTS,
     )

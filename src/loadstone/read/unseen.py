@@ -102,7 +102,7 @@ class Unseen:
 
     def fate(self, request: int, row: Row | None, before: Before | None = None) -> Fate:
         """What became of a request. `row` is what the plan holds of it, `before` the last turn seen before it."""
-        if row is None:
+        if row is None or (row.is_end and self._dealt):
             return Fate(NOT_SENT, NOT_COMPOSED)
         if before is not None and (broken := _broken(before.outcome)):
             return Fate(NOT_SENT, broken)
