@@ -13,8 +13,8 @@ from loadstone import clock
 from loadstone.board import Field
 from loadstone.endpoints import chat
 from loadstone.load import worker
-from loadstone.load.agenda import REST_NS
 from loadstone.load.job import StopOrder
+from loadstone.plan.store import REST_NS
 from loadstone.recording import WireEnd
 
 MS = 1_000_000

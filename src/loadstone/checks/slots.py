@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from loadstone.checks.evidence import Verdict, answer, slower
 from loadstone.figures import brief
-from loadstone.load.agenda import REST_NS
 from loadstone.metrics import Missing, Tables, capped
 from loadstone.metrics.load import sent_rate
 from loadstone.plan.schedule import Phase
+from loadstone.plan.store import REST_NS
 from loadstone.report import Check
 
 FILLED = 0.95

@@ -19,14 +19,11 @@ from loadstone.load.rows import Dealt, Rows, Shared
 from loadstone.load.slots import Launch, Slots
 from loadstone.load.stage import Stage
 from loadstone.load.targets import Homes
-from loadstone.plan.store import Row
+from loadstone.plan.store import REST_NS, Row
 from loadstone.recording import WireEnd
 
 Conversation = tuple[int, int]
 """Phase and number."""
-REST_NS = 100_000_000
-"""How long a place rests after a request that got no answer at all, so that a closed loop on a server that is gone does not
-burn its requests as fast as connections fail."""
 
 
 class Agenda:

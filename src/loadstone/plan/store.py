@@ -31,6 +31,9 @@ UNKNOWN = -1
 ANY_TARGET = 0xFFFF
 """A target of a row: whichever has the fewest requests in flight when the row is sent."""
 WHEN_A_SLOT_FREES = -1
+REST_NS = 100_000_000
+"""How long a place rests after a request that got no answer at all, so that a closed loop on a server that is gone does not
+burn its requests as fast as connections fail."""
 HELD_BYTES = 16 << 20
 """Bodies that a writer holds before it writes them, give or take one."""
 
