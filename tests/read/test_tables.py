@@ -329,7 +329,7 @@ def test_a_turn_that_follows_another_is_due_when_that_one_has_ended(run, sent):
     assert table["fault"].to_list()[2:] == [unseen.NO_SLOT, unseen.NOT_OVER]
 
 
-@pytest.mark.parametrize(("due_ns", "known"), [(400, 900), (401, None)])
+@pytest.mark.parametrize(("due_ns", "known"), [(399, 899), (400, None)])
 def test_what_was_due_after_the_load_had_stopped_was_never_due(run, due_ns, known):
     run.plan([("measured", 1)], due_ns=due_ns)
     assert built(run)["due_ns"].to_list() == [known]

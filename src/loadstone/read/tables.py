@@ -288,7 +288,7 @@ def _due_ns(phase: PhaseLog, row: Row) -> int | None:
     if row.follows or row.due_ns == WHEN_A_SLOT_FREES:
         return None
     due_ns = phase.start_ns + row.due_ns
-    return due_ns if due_ns <= phase.stop_ns else None
+    return due_ns if due_ns < phase.stop_ns else None
 
 
 def _known(tokens: int) -> int | None:
