@@ -28,7 +28,7 @@ def test_a_load_stops_when_a_mean_is_known_well_enough(good, ten_ms):
         " --warmup-request-count 8"
     )
     assert (run.log.end, run.log.stopped_by) == ("complete", "steady")
-    told = re.fullmatch(r"request_latency is ([\d.,]+) ms within ([\d.]+) %", run.log.stopped_why)
+    told = re.fullmatch(r"request_latency is ([\d.,]+) ms within ([\d.]+) %, over .+", run.log.stopped_why)
     assert float(told[2]) <= 20
     assert float(told[1].replace(",", "")) == pytest.approx(run.number("request_latency"), rel=0.5)
     assert set(run.counts) == {"ok-length"}, "what was under way has ended by itself"
@@ -46,7 +46,9 @@ def test_several_means_have_to_be_known(good, ten_ms):
         " --stop-when 'request_latency:20 request_throughput:20'"
     )
     assert run.log.stopped_by == "steady"
-    assert re.fullmatch(r"request_latency is .+ % and request_throughput is .+ %", run.log.stopped_why)
+    assert re.fullmatch(
+        r"request_latency is .+ % and request_throughput is .+ %, over .+", run.log.stopped_why
+    )
     planned = run.report.outcomes.planned
     assert run.counts == {"ok-length": planned}
     assert max(run.due_ns) < run.measured.stop_ns - run.measured.start_ns < 50e9

@@ -23,6 +23,8 @@ LEAST_REQUESTS = 100
 """Fewer answers say too little of themselves to stop for."""
 LEFT_OUT = 0.25
 """Of the course, at its beginning: the way to the steady state."""
+OF_WHAT = "the last three quarters of the phase"
+"""What is left: the mean of a report is that of the whole, and differs."""
 MOST_CORRELATED = 0.9
 """Batches that hang together more than this are too short to tell anything."""
 _Z = NormalDist().inv_cdf(0.975)
@@ -83,7 +85,8 @@ class Steady:
         known = {name: interval for name, interval in found.items() if interval is not None}
         if len(known) < len(found) or any(one.percent > self._limits[name] for name, one in known.items()):
             return None
-        return " and ".join(f"{name} is {_told(name, one)}" for name, one in known.items())
+        means = " and ".join(f"{name} is {_told(name, one)}" for name, one in known.items())
+        return f"{means}, over {OF_WHAT}"
 
     def _note(self, mark: _Mark) -> bool:
         """Keeps the counters, if a batch has gone by; whether there are enough batches then."""
