@@ -736,6 +736,42 @@ def test_what_bounded_a_run(evidence, open_loop, steady, answer):
     assert of() is None
 
 
+def dead(process):
+    return {"deaths": [DeathLog(process=process, fault="killed by signal 9", noticed_ns=1)]}
+
+
+def test_a_dead_process_bounds_a_load_where_something_depended_on_it(evidence, open_loop, answer):
+    served = open_loop(lambda i: 50)
+    assert bound(evidence(*served, rate=10, **dead("decoder 0"))) == (
+        "load",
+        "all that was offered was served.",
+    )
+    assert bound(evidence(*served, rate=10, **dead("worker 1"))) == (
+        "client",
+        "worker 1 died (killed by signal 9), and what it was to send is missing.",
+    )
+    engine = dead("the built-in engine")
+    assert bound(evidence(*served, rate=10, **engine)).by == "load"
+    failed = answer(4100, due=4000, sent=4000, outcome="reset")
+    assert bound(evidence(*served, failed, rate=10, **engine)) == (
+        "server",
+        "the built-in engine died (killed by signal 9).",
+    )
+
+
+def test_a_request_that_went_out_again_says_nothing_of_the_client(evidence, open_loop):
+    rows = open_loop(lambda i: 50)
+    for row in rows[-3:]:  # the server was killed, and they went out on new connections
+        row.update(sent_ns=ns(8_000), done_ns=ns(8_001), outcome="reset", retries=1)
+    run = evidence(*rows, rate=10, **dead("the built-in engine"))
+    found = {check.name: (check.verdict, check.value) for check in certify(run).checks}
+    assert found["offered_load"] == ("VALID", 100)
+    assert found["send_lag"] == ("VALID", 0)
+    assert found["arrival_fidelity"] == ("VALID", 100)
+    assert certify(run).headline == "the built-in engine died (killed by signal 9)."
+    assert run.metrics["send_lag"].max == 0
+
+
 @pytest.mark.parametrize(("late", "verdict"), [(3, "VALID"), (4, "DEGRADED"), (20, "INVALID")])
 def test_first_tokens_dated_by_later_ones(check, answer, late, verdict):
     good = [answer(50, 60, 70, lag=0.1) for _ in range(36 - late)]

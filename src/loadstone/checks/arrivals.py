@@ -16,6 +16,7 @@ from loadstone.checks.evidence import SEVERITY, Evidence, Verdict, all_at_once, 
 from loadstone.checks.slots import slots_filled
 from loadstone.figures import brief
 from loadstone.metrics import Tables
+from loadstone.metrics.instrument import SENT_FIRST
 from loadstone.metrics.load import LATE_MS
 from loadstone.report import Check
 from loadstone.stats import Floats
@@ -27,7 +28,7 @@ RATE_SAME = 0.001
 
 
 class Pace(NamedTuple):
-    """The requests that were sent, in the order in which they were due."""
+    """The requests that were sent, and not again on a new connection, in the order in which they were due."""
 
     gaps: int
     """Times between two of them."""
@@ -129,7 +130,7 @@ class _Sent(NamedTuple):
 
 def _sent_over(tables: Tables) -> _Sent:
     """The gaps between the requests that were sent, and over how many seconds."""
-    sent_ns = tables.requests["sent_ns"].drop_nulls().to_numpy()
+    sent_ns = tables.requests.select(SENT_FIRST).to_series().drop_nulls().to_numpy()
     return _Sent(len(sent_ns) - 1, float(np.ptp(sent_ns)) / 1e9) if len(sent_ns) > 1 else _Sent(0, 0.0)
 
 
@@ -159,7 +160,7 @@ def _pace(tables: Tables) -> Pace:
 
 
 def _pace_of(tables: Tables) -> Pace:
-    moments = tables.requests.select(tables.ready_ns, "sent_ns").filter(pl.Series(~all_at_once(tables)))
+    moments = tables.requests.select(tables.ready_ns, SENT_FIRST).filter(pl.Series(~all_at_once(tables)))
     sent = moments.drop_nulls().sort("ready_ns")
     if len(sent) < 2:
         return Pace(0, 0.0, 0.0, np.empty(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from loadstone.checks.arrivals import arrival_fidelity, offered_load
-from loadstone.checks.client import client_cpu, processes, send_lag
+from loadstone.checks.client import ENGINE, SENDERS, client_cpu, died, send_lag
 from loadstone.checks.evidence import Evidence
 from loadstone.checks.load import resource_waits
 from loadstone.checks.saturation import COMPLETED, Course, courses, limits
@@ -35,6 +35,9 @@ def bound(evidence: Evidence) -> Bound | None:
         return None
     if held_up := _by_client(evidence):
         return Bound("client", held_up)
+    engine = died(evidence, ENGINE)
+    if engine and not (tables.succeeded | tables.cancelled).all():
+        return Bound("server", f"{engine}.")
     found = courses(evidence)
     behind = [course for course in found if course.saturated]
     if behind:
@@ -70,9 +73,9 @@ def _by_turns(found: list[Course]) -> Bound | None:
 
 def _by_client(evidence: Evidence) -> str | None:
     """What the client's own checks say that held the load up."""
-    found = (
-        processes(evidence), offered_load(evidence), arrival_fidelity(evidence), resource_waits(evidence),
-    )  # fmt: skip
+    if sender := died(evidence, *SENDERS):
+        return f"{sender}, and what it was to send is missing."
+    found = (offered_load(evidence), arrival_fidelity(evidence), resource_waits(evidence))
     grave = (send_lag(evidence), client_cpu(evidence))
     wrong = [check for check in found if check.verdict in BAD]
     wrong += [check for check in grave if check.verdict == "INVALID"]

@@ -40,6 +40,18 @@ PROCESSES = {
 """What a process of the run is there for, and what its death costs."""
 
 
+SENDERS = ("worker", "the composer")
+"""Processes without which less is sent."""
+ENGINE = "the built-in engine"
+"""A server, though a process of ours."""
+
+
+def died(evidence: Evidence, *processes: str) -> str | None:
+    """How the first of these processes died that did, such as `worker 1 died (killed by signal 9)`."""
+    found = (death for death in evidence.tables.run.deaths if death.process.startswith(processes))
+    return next((f"{death.process} died ({death.fault})" for death in found), None)
+
+
 def processes(evidence: Evidence) -> Check:
     """Every process of the run lived to its end.
 

@@ -14,6 +14,10 @@ from loadstone.stats import Floats
 
 ORDER = 60
 
+SENT_FIRST = pl.when(pl.col("retries") == 0).then("sent_ns")
+"""When the client sent a request; null where it was not sent, and where `sent_ns` is when it went out once more because a
+kept-alive connection had broken: that was the server's moment, and not the client's."""
+
 _NO_STAMPS = "no kernel stamps: arrival is the moment of reading, so the lag cannot be seen."
 
 
@@ -21,9 +25,10 @@ _NO_STAMPS = "no kernel stamps: arrival is the moment of reading, so the lag can
 def send_lag(tables: Tables) -> Each:
     """How late the client sent: sent - due; in a closed loop sent - the moment the slot freed.
 
-    Of a turn that was due before the turn before it had ended: sent - that end.
+    Of a turn that was due before the turn before it had ended: sent - that end. A request that went out again on a new
+    connection is left out: when it went out first is not known.
     """
-    lag = (tables.requests["sent_ns"] - tables.ready_ns) / 1e6
+    lag = tables.requests.select((SENT_FIRST - tables.ready_ns) / 1e6).to_series()
     return Each(lag.fill_null(float("nan")).to_numpy(), "no request was sent.", failed_too=True)
 
 
@@ -90,12 +95,12 @@ def connect_time(tables: Tables) -> Each:
 
 
 def late_ms(tables: Tables) -> Floats:
-    """How late every request was sent, less the part of it that was spent connecting; NaN where it was not sent.
+    """How late every request was sent, less the part of it that was spent connecting; NaN where it was not sent, or went out again.
 
     From when it was due, or, where that was later, from the end of the turn before it.
     """
-    waited = tables.requests.select("sent_ns", "connect_ns", "connected_ns", tables.ready_ns)
+    waited = tables.requests.select("sent_ns", "retries", "connect_ns", "connected_ns", tables.ready_ns)
     begun = pl.max_horizontal("ready_ns", "connect_ns")
     connecting = (pl.col("connected_ns") - begun).clip(lower_bound=0).fill_null(0)
-    late = waited.select(pl.col("sent_ns") - pl.col("ready_ns") - connecting).to_series()
+    late = waited.select(SENT_FIRST - pl.col("ready_ns") - connecting).to_series()
     return (late / 1e6).fill_null(float("nan")).to_numpy()
