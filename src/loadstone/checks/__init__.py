@@ -8,7 +8,7 @@ percentile marks that number, not the run.
 
 from __future__ import annotations
 
-from loadstone.checks import arrivals, client, instrument, load, server
+from loadstone.checks import arrivals, client, instrument, load, server, targets
 from loadstone.checks.bound import Bound, bound
 from loadstone.checks.evidence import SEVERITY, Evidence
 from loadstone.checks.saturation import saturated, saturation
@@ -35,6 +35,7 @@ CHECKS = (
     instrument.server_local,
     server.sample_size,
     server.failures,
+    targets.silent_targets,
     server.retries,
     server.cold_start,
     load.cohort_lock,

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from loadstone.checks.arrivals import offered_load
 from loadstone.checks.evidence import Evidence, answer, slower
+from loadstone.checks.server import ERRORS_GRAVE_PERCENT
+from loadstone.checks.targets import silent
 from loadstone.figures import brief
 from loadstone.metrics import NEEDS, Missing, Tables, capped
 from loadstone.metrics.load import completed_rate, offered_rate
@@ -108,9 +110,9 @@ def saturated(evidence: Evidence) -> bool:
 def courses(evidence: Evidence) -> list[Course]:
     """How every phase with due times went, as far as there are rates to compare.
 
-    None where the client did not send what was offered: what it kept back is not the server's to complete.
+    None where something else than its capacity kept a server from completing what was offered (`_unfit`).
     """
-    if offered_load(evidence).verdict != "VALID":
+    if _unfit(evidence):
         return []
     found = []
     for load in evidence.tables.loads:
@@ -139,10 +141,27 @@ def _flags(load: Phase) -> str:
 def _why_not(evidence: Evidence) -> str:
     if not any(load.timed for load in evidence.tables.loads):
         return NEEDS["rate"].reason
-    if offered_load(evidence).verdict != "VALID":
-        return "the client did not send what was offered (see offered_load)."
+    if unfit := _unfit(evidence):
+        return unfit
     rates = (evidence.metrics[name].reason for name in ("offered_rate", "completed_rate"))
     return next(filter(None, rates), "no phase with due times has rates to compare.")
+
+
+def _unfit(evidence: Evidence) -> str:
+    """Why what was completed says nothing of the capacity of a server that is at work; empty where it does.
+
+    What the client kept back is not the server's to complete; and one that is gone completes nothing. A request that a
+    time limit ended is no such failure: it may have waited in a queue.
+    """
+    tables = evidence.tables
+    if offered_load(evidence).verdict != "VALID":
+        return "the client did not send what was offered (see offered_load)."
+    if gone := silent(tables):
+        return f"{gone[0].name} fell silent (see silent_targets)."
+    refused = tables.failed & ~tables.cut_off
+    if 100 * int(refused.sum()) >= ERRORS_GRAVE_PERCENT * int((tables.failed | tables.succeeded).sum()) > 0:
+        return "too many requests failed (see failures)."
+    return ""
 
 
 def _falls_behind(tables: Tables, load: Phase) -> bool:

@@ -6,6 +6,7 @@ import polars as pl
 
 from loadstone.checks.advice import advice_for
 from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.checks.targets import fails_most
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
 from loadstone.read.outcome import SUCCESSES
@@ -68,9 +69,21 @@ def failures(evidence: Evidence) -> Check:
         return answer("failures", "VALID", share, "%", "fewer than 1 % of the requests failed.")
     if not evidence.tables.succeeded.any():
         return answer("failures", "VALID", share, "%", "every request failed, which `succeeded` judges.")
-    finding = f"{share:.3g} % of the requests failed; latencies are those of the rest."
+    finding = (
+        f"{share:.3g} % of the requests failed{_where(evidence.tables)}; latencies are those of the rest."
+    )
     verdict: Verdict = "DEGRADED" if share >= ERRORS_GRAVE_PERCENT else "NOTE"
     return answer("failures", verdict, share, "%", finding, "" if verdict == "NOTE" else advice_for(evidence))
+
+
+def _where(tables: Tables) -> str:
+    """Which of several servers failed much more than the others, in words; empty where none did."""
+    worst = fails_most(tables)
+    if worst is None:
+        return ""
+    failed, asked = int(worst.asked.failed.sum()), len(worst.asked.requests)
+    others = "all of them" if not worst.others.failed.any() else "most of them"
+    return f", {others} at {worst.name} ({failed:,} of its {asked:,})"
 
 
 def retries(evidence: Evidence) -> Check:

@@ -267,6 +267,12 @@ class Tables:
         return pl.when(~pl.col("outcome").is_in(list(ENDED_BY_CLIENT))).then(pl.col("done_ns"))
 
     @cached_property
+    def heard_ns(self) -> pl.Series:
+        """For every request the last moment at which anything of an answer, or its end, came; null: nothing did."""
+        heard = pl.max_horizontal("first_ns", "last_ns", self._ended())
+        return self.requests.select(heard.alias("heard_ns")).to_series()
+
+    @cached_property
     def window_s(self) -> float:
         """The length of the windows of all stretches in seconds; 0 when nothing was sent."""
         windows = [stretch.window_ns for stretch in self.stretches]
