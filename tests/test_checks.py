@@ -950,6 +950,80 @@ def test_of_a_server_that_is_gone_it_is_said_since_when(check, steady, answer):
     assert check("failures", *steady(9), *refused).advice.startswith(advice)
 
 
+def test_of_a_server_that_came_back_it_is_said_from_when_to_when_it_was_gone(check, answer):
+    def advice(*refused):
+        rows = [answer(done=at, sent=at, outcome="connect-refused") for at in refused]
+        return check("failures", *rows, *(answer(at + 9, sent=at) for at in (10, 2000))).advice
+
+    assert advice(710, 900) == (
+        "Nothing listened at the address between 0.71 s and 0.90 s into the measurement; later it answered. Its log says"
+        " why."
+    )
+    assert " at the address at 0.71 s into the measurement; later it answered." in advice(710)
+
+
+@pytest.fixture
+def two_servers(run_log):
+    """The config of a run against two servers."""
+    tree = run_log().config
+    tree["endpoint"]["url"] = ["http://a", "http://b"]
+    return tree
+
+
+def test_of_several_servers_the_one_that_is_gone_is_named(check, answer, two_servers):
+    rows = [answer(50 + at, sent=at, target=0) for at in range(0, 3000, 100)]
+    rows += [answer(50 + at, sent=at, target=1) for at in (0, 100)]
+    rows += [answer(sent=at, done=at, target=1, outcome="connect-refused") for at in range(500, 900, 50)]
+    found = check("failures", *rows, config=two_servers)
+    assert found.finding == (
+        "20 % of the requests failed, all of them at http://b (8 of its 10); latencies are those of the rest."
+    )
+    assert found.advice.startswith("Nothing listened at http://b from 0.50 s into the measurement on.")
+    alike = [row | {"target": at % 2} for at, row in enumerate(rows)]
+    assert check("failures", *alike, config=two_servers).finding == (
+        "20 % of the requests failed; latencies are those of the rest."
+    )
+
+
+def test_a_server_that_answers_nothing_while_others_do_is_named(check, answer, two_servers):
+    good = [answer(50 + at, sent=at, target=0) for at in range(0, 1600, 100)]
+    mute = [answer(sent=at, done=2000, target=1, outcome="cut") for at in (0, 100, 200, 300)]
+    found = check("silent_targets", *good, *mute, config=two_servers)
+    assert (found.verdict, found.value) == ("DEGRADED", 4)
+    assert found.finding == "http://b answered none of its 4 requests."
+    begun = answer(150, sent=110, target=1)
+    found = check("silent_targets", *good, *mute[:1], begun, config=two_servers)
+    assert (found.verdict, found.value) == ("NOTE", 1)
+    assert found.finding == (
+        "http://b said nothing more from 0.15 s into the measurement on, with 1 request under way."
+    )
+    slow = answer(sent=1950, done=2000, target=1, outcome="cut")
+    assert check("silent_targets", *good, slow, config=two_servers).verdict == "VALID"
+    one = check("silent_targets", *good, *mute)
+    assert (one.verdict, one.value) == ("VALID", 0)
+
+
+def test_a_server_that_is_gone_or_silent_has_no_capacity(evidence, answer, open_loop, two_servers):
+    two_servers["load"]["request_rate"] = 10.0
+    rows = [answer(50 + at, due=at, sent=at, target=0) for at in range(0, 4000, 200)]
+    rows += [answer(due=at, sent=at, done=6000, target=1, outcome="cut") for at in range(100, 4000, 200)]
+    run = evidence(*rows, config=two_servers, end_ms=6000)
+    (found,) = [check for check in certify(run).checks if check.name == "saturation"]
+    assert (found.finding, found.advice) == (
+        "not judged: http://b fell silent (see silent_targets).",
+        "",
+    )
+    assert not saturated(run)
+
+    behind = open_loop(lambda i: 50 + 100 * i)
+    for row in behind[:5]:
+        row["outcome"] = "reset"
+    assert not saturated(evidence(*behind, rate=10))
+    for row in behind[:5]:
+        row["outcome"] = "timeout-total"
+    assert saturated(evidence(*behind, rate=10))
+
+
 def test_where_no_way_of_failing_prevails_the_faults_are_to_be_seen(check, answer):
     rows = [answer(5, outcome=name) for name in ("http-auth", "reset", "empty", "not-sse", "http-auth")]
     assert check("succeeded", *rows).advice == "See the server's log, and its words among the faults."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from loadstone.checks.evidence import Evidence
+from loadstone.checks.targets import targets
 from loadstone.metrics import Tables
 from loadstone.read import outcome
 
@@ -50,13 +51,34 @@ def advice_for(evidence: Evidence) -> str:
     most = str(failed.mode().sort()[0])
     if 2 * int((failed == most).sum()) < len(failed):
         return _LOG
-    return f"{_since(tables)}{ADVICE[most]}" if most == outcome.CONNECT_REFUSED else ADVICE[most]
+    return _gone(tables) if most == outcome.CONNECT_REFUSED else ADVICE[most]
 
 
-def _since(tables: Tables) -> str:
-    """When the server stopped taking connections: the first that was refused."""
-    refused = tables.requests.filter(pl.col("outcome") == outcome.CONNECT_REFUSED)["done_ns"].min()
-    if tables.start_ns is None or not isinstance(refused, int):
-        return ""
-    since_s = (refused - tables.start_ns) / 1e9
-    return f"Nothing listened at the address from {max(since_s, 0):.2f} s into the measurement on. "
+def _gone(tables: Tables) -> str:
+    """When a server took no connections: since the first that it refused, or until the last where it answered later ones.
+
+    Of several servers the one that refused most.
+    """
+    several = targets(tables)
+    worst = max(several, key=lambda one: _refused(one.asked).len(), default=None)
+    name, own = ("the address", tables) if worst is None else (worst.name, worst.asked)
+    refused_ns = _refused(own)
+    first, last = refused_ns.min(), refused_ns.max()
+    if tables.start_ns is None or not isinstance(first, int) or not isinstance(last, int):
+        return ADVICE[outcome.CONNECT_REFUSED]
+    since_s, until_s = (f"{max(0, at - tables.start_ns) / 1e9:.2f} s" for at in (first, last))
+    if not _answered_after(own, last):
+        return f"Nothing listened at {name} from {since_s} into the measurement on. {ADVICE[outcome.CONNECT_REFUSED]}"
+    when = f"at {since_s}" if since_s == until_s else f"between {since_s} and {until_s}"
+    return f"Nothing listened at {name} {when} into the measurement; later it answered. Its log says why."
+
+
+def _refused(tables: Tables) -> pl.Series:
+    """When requests were refused."""
+    return tables.requests.filter(pl.col("outcome") == outcome.CONNECT_REFUSED)["done_ns"].drop_nulls()
+
+
+def _answered_after(tables: Tables, moment_ns: int) -> bool:
+    """Whether a request that was sent after a moment succeeded."""
+    sent_ns = tables.requests["sent_ns"].filter(pl.Series(tables.succeeded)).max()
+    return isinstance(sent_ns, int) and sent_ns > moment_ns
