@@ -292,6 +292,34 @@ def test_where_the_share_is_not_known_no_moment_is_made_up(report, answer, confi
     assert (found.failing, found.limits["load.failed_request_threshold"]) == (None, None)
 
 
+def test_a_run_given_up_in_its_warm_up_tells_how_it_failed(report, answer, config, phase_log, unsent):
+    refused = [
+        answer(10 * i, sent=0, phase="warmup", outcome="http-server-error", fault="HTTP 500: the engine died")
+        for i in range(1, 31)
+    ]
+    late = unsent(phase="warmup")
+    phases = [phase_log("warmup", -200, 400, kind="warmup", planned=31)]
+    found = report(*refused, late, config=config(0.5), phases=phases, **STOPPED)
+    assert found.run.failing == Failing(
+        kind="warmup", since_s=0.21, outcome="http-server-error", of_outcome=30, failed=30, ended=30
+    )
+    assert found.certificate.headline == "nothing was measured: the load was stopped in the warm-up."
+    (succeeded,) = [check for check in found.certificate.checks if check.name == "succeeded"]
+    assert succeeded.advice == "See the server's log, and its words among the faults."
+    assert found.run.notices[0] == (
+        "30 of 31 requests of phase warmup failed: http-server-error 30; most often: HTTP 500: the engine died."
+    )
+
+
+def test_a_run_given_up_in_its_cooldown_is_not_judged_by_what_was_measured(report, answer, config, phase_log):
+    rows = [answer(5, sent=0), *(answer(1000 + i, phase="cooldown", outcome="reset") for i in range(20))]
+    logs = [
+        phase_log("measured", 0, 900, planned=1), phase_log("cooldown", 950, 1100, kind="cooldown", planned=20),
+    ]  # fmt: skip
+    failing = report(*rows, config=config(0.5), phases=logs, **STOPPED).run.failing
+    assert (failing.kind, failing.since_s, failing.failed) == ("cooldown", 0.05, 20)
+
+
 def test_a_run_that_was_not_given_up_has_no_such_moment(report, answer, config):
     rows = [answer(5, outcome="reset")] * 3
     assert report(*rows, config=config(0.5)).run.failing is None

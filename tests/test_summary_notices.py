@@ -21,6 +21,27 @@ def told(tables):
     return of
 
 
+def test_failures_in_phases_that_are_not_measured_are_told(told, answer, phase_log):
+    def of(failed, good):
+        rows = [answer(5, phase="warmup") for _ in range(good)]
+        rows += [answer(phase="warmup", outcome="reset", fault="broken.") for _ in range(failed)]
+        rows += [answer(phase="warmup", outcome="cut", fault="ended by us")]
+        logs = [
+            phase_log("warmup", -100, -1, kind="warmup", planned=len(rows)),
+            phase_log("measured", 0, 100, planned=1),
+            phase_log("cooldown", 100, 200, kind="cooldown", planned=2),
+        ]
+        cool = answer(phase="cooldown", outcome="connect-refused"), answer(150, phase="cooldown")
+        return [text for text in told(answer(5), *rows, *cool, phases=logs) if " failed: " in text]
+
+    cooldown = "1 of 2 requests of phase cooldown failed: connect-refused 1."
+    assert of(1, 99) == [cooldown]
+    assert of(2, 98) == [
+        "2 of 101 requests of phase warmup failed: reset 2; most often: broken.",
+        cooldown,
+    ]
+
+
 def test_a_prompt_that_the_server_counts_otherwise_and_has_cached_is_told(told, answer):
     usage = {"planned_input_tokens": 100, "usage_prompt_tokens": 112, "usage_cached_tokens": 56}
     found = told(answer(5, 6) | usage, answer(5, 6) | usage)

@@ -242,8 +242,10 @@ class PhaseFacts(Group, frozen=True, kw_only=True):
 class Failing(_Part, frozen=True, kw_only=True):
     """The stretch of failures that ended a run."""
 
+    kind: Literal["warmup", "measured", "cooldown"] = "measured"
+    """In which kind of phase."""
     since_s: float
-    """Its first failure, in seconds after the measured phase began."""
+    """Its first failure, in seconds after that phase, or the first that was measured, began."""
     outcome: str
     """How most of them ended."""
     of_outcome: int

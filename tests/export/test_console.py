@@ -324,6 +324,9 @@ def test_a_run_given_up_says_so_before_anything_else(valid: Report) -> None:
     shown = render(stopped(valid, **facts, failing=alike), width=200, color=False)
     assert shown.startswith("STOPPED: too many requests failed: from 0.71 s ")
     assert " on, 66 of 67, all of them connect-refused.\n" in shown
+    warming = msgspec.structs.replace(failing, kind="warmup")
+    shown = render(stopped(valid, **facts, failing=warming), width=200, color=False)
+    assert shown.startswith("STOPPED: too many requests failed: from 0.71 s into the warm-up on, ")
     assert render(stopped(valid, **facts), width=200, color=False).startswith(
         "STOPPED: 51 of the last 100 requests failed, since about 0.7 s.\n"
     )

@@ -43,13 +43,19 @@ ADVICE = {
 
 
 def advice_for(evidence: Evidence) -> str:
-    """The advice for the outcome of at least half of the failures; empty when none failed."""
+    """The advice for the outcome of at least half of the failures; empty when none failed.
+
+    Of a run that was stopped before anything was measured it goes by the failures until then.
+    """
     tables = evidence.tables
-    failed = tables.requests.filter(pl.Series(tables.failed))["outcome"]
-    if failed.is_empty():
+    failed = tables.requests.filter(pl.Series(tables.failed)).select("outcome", count=1)
+    if not tables.phases:
+        failed = tables.unmeasured.filter(pl.col("outcome").is_in(list(outcome.FAILURES)))
+    counts = dict(failed.group_by("outcome").agg(pl.col("count").sum()).iter_rows())
+    if not counts:
         return ""
-    most = str(failed.mode().sort()[0])
-    if 2 * int((failed == most).sum()) < len(failed):
+    most = min(counts, key=lambda name: (-counts[name], name))
+    if 2 * counts[most] < sum(counts.values()):
         return _LOG
     return _gone(tables) if most == outcome.CONNECT_REFUSED else ADVICE[most]
 

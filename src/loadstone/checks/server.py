@@ -9,7 +9,7 @@ from loadstone.checks.evidence import Evidence, Verdict, answer
 from loadstone.checks.targets import fails_most
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
-from loadstone.read.outcome import SUCCESSES
+from loadstone.read.outcome import NOT_SENT, SUCCESSES
 from loadstone.report import Check
 
 FEW_REQUESTS = 30
@@ -25,6 +25,9 @@ def succeeded(evidence: Evidence) -> Check:
     count = int(evidence.tables.succeeded.sum())
     if count:
         return answer("succeeded", "VALID", count, "requests", f"{counted(count, 'request')} succeeded.")
+    if _stopped_before(evidence.tables):
+        finding = "nothing was measured: the load was stopped in the warm-up."
+        return answer("succeeded", "INVALID", 0, "requests", finding, advice_for(evidence))
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
     stopped = bool((evidence.tables.censored | ~evidence.tables.attempted).all())
@@ -39,6 +42,11 @@ def succeeded(evidence: Evidence) -> Check:
         elif evidence.tables.run.stopped_by is None:
             advice = "Give it more time (--benchmark-duration, --benchmark-grace-period)."
     return answer("succeeded", "INVALID", 0, "requests", finding, advice)
+
+
+def _stopped_before(tables: Tables) -> bool:
+    """Whether requests were sent, and the run came to none of the phases that were to be measured."""
+    return not tables.phases and bool((tables.unmeasured["outcome"] != NOT_SENT).any())
 
 
 def sample_size(evidence: Evidence) -> Check:

@@ -70,6 +70,7 @@ LIMITS = {
     TOO_LARGE: ("endpoint.max_response_bytes", "bytes", "--max-response-bytes"),
 }
 """Which limit an outcome speaks of: its key in `report.run.limits`, its unit and its flag."""
+WITHIN = {"warmup": "warm-up", "measured": "measurement", "cooldown": "cooldown"}
 INDENT = " " * len("files  ")
 
 
@@ -131,7 +132,7 @@ def _too_many(failing: Failing, allowed: float | None) -> str:
         else f"most of them {failing.outcome} ({failing.of_outcome:,})"
     )
     return (
-        f"too many requests failed{limit}: from {failing.since_s:.2f} s into the measurement on, {failing.failed:,} of"
+        f"too many requests failed{limit}: from {failing.since_s:.2f} s into the {WITHIN[failing.kind]} on, {failing.failed:,} of"
         f" {failing.ended:,}, {how}"
     )
 

@@ -141,6 +141,13 @@ class Tables:
         """Whether a request that was due may have had to wait for anything but the client, in any phase."""
         return any(limited(load) for load in self.loads)
 
+    @cached_property
+    def unmeasured(self) -> pl.DataFrame:
+        """How the requests of all other phases of the run ended: `phase`, `outcome`, `fault`, and how many did (`count`)."""
+        others = [log.name for log in self.run.phases if log not in self.phases]
+        kinds = self._table.filter(pl.col("phase").is_in(others)).group_by("phase", "outcome", "fault")
+        return kinds.agg(pl.len().cast(pl.Int64).alias("count")).sort(pl.all()).collect()
+
     @property
     def goodput(self) -> dict[str, float]:
         """The objectives that one request has to meet, by metric, in display units."""

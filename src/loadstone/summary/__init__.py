@@ -61,7 +61,7 @@ def summarise(folder: Path) -> Report:
             end=run.end,
             stopped_by=run.stopped_by,
             stopped_why=run.stopped_why,
-            failing=failing(tables),
+            failing=failing(_at_the_end(table, tables)),
             seed=run.seed,
             saturated=saturated(evidence),
             notices=notices(evidence),
@@ -97,6 +97,14 @@ def exit_code(report: Report) -> Exit:
         Exit.INVALID: report.certificate.verdict == "INVALID",
     }
     return precedence(*(code for code, so in holds.items() if so))
+
+
+def _at_the_end(table: pl.LazyFrame, tables: Tables) -> Tables:
+    """The tables of the kind of phase in which the run ended: all measured ones, or the one warm-up or cooldown."""
+    last = tables.run.phases[-1:]
+    if not last or last[0].kind == "measured":
+        return tables
+    return Tables.read(table, tables.run, [last[0].name])
 
 
 def _lasted_s(tables: Tables) -> float | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from loadstone.checks import Evidence
 from loadstone.figures import brief, counted
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables
 from loadstone.metrics.lengths import checked
+from loadstone.read.outcome import FAILURES, SUCCESSES
 from loadstone.summary.shape import about_load
 from loadstone.summary.transport import about_transport
 
@@ -22,6 +24,8 @@ SHORT = 0.95
 """An answer below this share of the length asked for is short."""
 CACHED_SHARE = 0.1
 """Cached prompt tokens make first tokens come early: worth a notice from this share on."""
+FAILED_SHARE = 0.01
+"""Failures of a warm-up or a cooldown are worth a notice from this share of its requests on."""
 SHORT_SHARE = 0.01
 """Short answers are worth a notice from this share of all on."""
 ALL_TOKENS = "output_token_throughput_under_load"
@@ -37,6 +41,7 @@ def notices(evidence: Evidence) -> tuple[str, ...]:
     """All notices of a run: its own, then those that its tables give."""
     tables = evidence.tables
     found = (
+        *_about_failures(tables),
         *_about_run(tables.run),
         *_about_censored(evidence),
         *about_load(tables),
@@ -56,6 +61,30 @@ def _about_run(run: RunLog) -> Iterator[str]:
     for kind, noun in (("warmup", "warm-up request"), ("cooldown", "cooldown request")):
         if planned := sum(phase.planned for phase in run.phases if phase.kind == kind):
             yield f"{counted(planned, noun)} left out of every number."
+
+
+def _about_failures(tables: Tables) -> Iterator[str]:
+    """The phases that were not measured and in which more than the odd request failed, with what was said most often."""
+    for log in tables.run.phases:
+        ended = tables.unmeasured.filter(pl.col("phase") == log.name)
+        failed = ended.filter(pl.col("outcome").is_in(list(FAILURES)))
+        bad, good = (
+            int(part["count"].sum())
+            for part in (failed, ended.filter(pl.col("outcome").is_in(list(SUCCESSES))))
+        )
+        if bad <= FAILED_SHARE * (bad + good):
+            continue
+        kinds = (
+            failed.group_by("outcome")
+            .agg(pl.col("count").sum())
+            .sort("count", "outcome", descending=[True, False])
+        )
+        told = ", ".join(f"{outcome} {count:,}" for outcome, count in kinds.iter_rows())
+        words = (
+            failed.drop_nulls("fault").sort("count", descending=True, maintain_order=True)["fault"].head(1)
+        )
+        said = f"; most often: {words[0].rstrip('.')}" if len(words) else ""
+        yield f"{bad:,} of {counted(log.planned, 'request')} of phase {log.name} failed: {told}{said}."
 
 
 def _about_tables(tables: Tables) -> Iterator[str]:

@@ -34,6 +34,7 @@ def failing(tables: Tables) -> Failing | None:
     outcomes = ended[begin:].filter(pl.Series(failed[begin:]))["outcome"]
     most = str(outcomes.mode().sort()[0])
     return Failing(
+        kind=tables.phases[-1].kind,
         since_s=(ended["done_ns"][begin] - tables.start_ns) / 1e9,
         outcome=most,
         of_outcome=int((outcomes == most).sum()),
