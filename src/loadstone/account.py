@@ -138,6 +138,7 @@ def _notices(setting: Setting, found: Found, conducted: Conducted, surveyed: Sur
     yield from found.notices
     yield from setting.remarks
     yield from setting.shortages
+    yield from conducted.remarks
     if any(map(_under_way, setting.measured)):
         yield (
             "Users are found in the middle of their conversations, as if the load had always been on: the turns before"

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from loadstone import compose, folder
 from loadstone.account import Setting, account, begun, template_tokens
-from loadstone.board import Live
 from loadstone.clock import SECOND_NS
-from loadstone.config import Config, LoadConfig, dump_toml, phase_loads, secrets
+from loadstone.config import Config, dump_toml, phase_loads, secrets
 from loadstone.crew import Crew
 from loadstone.errors import Exit, InterruptedRun, LoadstoneError
 from loadstone.figures import counted
@@ -187,6 +186,8 @@ def _conduct(
     setting: Setting, crew: Crew, progress: Progress, interrupt: Interrupt, profiler: Profiler
 ) -> Conducted:
     """The load itself."""
+    last = [asked for asked in phase_loads(setting.config.load) if asked.kind == "measured"][-1]
+    steady = Steady(last.load.stop_when)
     conduct = Conduct(
         crew.fleet,
         crew.board,
@@ -198,20 +199,14 @@ def _conduct(
         lambda: crew.deaths,
         lambda phase: profiler.begins(phase, lambda: interrupt.asked > 0),
         profiler.ended,
-        _steady(setting.config.load),
+        lambda phase, live, elapsed_s: steady.look(live, elapsed_s) if phase.name == last.name else None,
     )
-    return conduct.lead(
+    conducted = conduct.lead(
         setting.phases,
         setting.seed,
         lambda phase, elapsed_s, waiting: progress.update(crew.board.live(), elapsed_s, phase, waiting),
     )
-
-
-def _steady(load: LoadConfig) -> Callable[[Phase, Live, float], str | None]:
-    """What may end the load before its time: the last measured phase, once its numbers are good enough."""
-    last = [asked for asked in phase_loads(load) if asked.kind == "measured"][-1]
-    steady = Steady(last.load.stop_when)
-    return lambda phase, live, elapsed_s: steady.look(live, elapsed_s) if phase.name == last.name else None
+    return conducted._replace(remarks=tuple(steady.unmet()) if conducted.stop is None else ())
 
 
 def _profiled(profiler: Profiler, interrupt: Interrupt) -> list[HookLog]:

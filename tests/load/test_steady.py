@@ -8,6 +8,7 @@ import re
 import pytest
 
 from loadstone.board import FIELDS, Field, Live
+from loadstone.figures import brief
 from loadstone.load import steady
 from loadstone.load.steady import BATCHES, Steady, student
 
@@ -128,6 +129,25 @@ def test_another_phase_begins_anew():
         judge.look(live, elapsed_s)
     assert judge.look(*looks[0]) is None
     assert len(judge._marks) == 1
+
+
+def test_what_was_not_met_is_told_with_how_near_it_came():
+    judge = Steady({"request_latency": 0.2, "request_throughput": 50.0})
+    for live, elapsed_s in course(noisy(4_000)):
+        judge.look(live, elapsed_s)
+    near = judge.interval("request_latency").percent
+    assert list(judge.unmet()) == [
+        "--stop-when request_latency:0.2 was not met: at the end it was known within"
+        f" {brief(near)} %, over {steady.OF_WHAT}."
+    ]
+
+
+def test_of_a_load_too_short_to_judge_that_is_told():
+    judge = Steady({"request_latency": 5.0})
+    judge.look(*next(course(noisy(10))))
+    assert list(judge.unmet()) == [
+        "--stop-when request_latency:5 was not met: too little came to know its mean well."
+    ]
 
 
 @pytest.mark.parametrize(("freedom", "point"), [(10, 2.2281), (19, 2.0930), (39, 2.0227), (1_000, 1.9623)])

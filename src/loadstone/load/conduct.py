@@ -45,6 +45,8 @@ class Conducted(NamedTuple):
     stop: Stop | None
     starved: int
     busy_share: float | None
+    remarks: tuple[str, ...] = ()
+    """What a reader has to know of it, one sentence each."""
 
 
 def _nothing(phase: Phase) -> None:

@@ -10,7 +10,7 @@ interval by sqrt((1 + r) / (1 - r)), as for a process of first order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import NormalDist, fmean, variance
 from typing import NamedTuple
@@ -87,6 +87,18 @@ class Steady:
             return None
         means = " and ".join(f"{name} is {_told(name, one)}" for name, one in known.items())
         return f"{means}, over {OF_WHAT}"
+
+    def unmet(self) -> Iterator[str]:
+        """Of a load that has come to its planned end: how near each metric came that was not known well enough."""
+        for name, percent in self._limits.items():
+            interval = self.interval(name) if len(self._judged()) > BATCHES else None
+            if interval is None:
+                yield f"--stop-when {name}:{brief(percent)} was not met: too little came to know its mean well."
+            elif interval.percent > percent:
+                yield (
+                    f"--stop-when {name}:{brief(percent)} was not met: at the end it was known within"
+                    f" {brief(interval.percent)} %, over {OF_WHAT}."
+                )
 
     def _note(self, mark: _Mark) -> bool:
         """Keeps the counters, if a batch has gone by; whether there are enough batches then."""
