@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -143,6 +144,15 @@ def test_results_that_cannot_be_printed_are_a_failure_and_no_defect(run, tmp_pat
     )
 
 
-def test_a_verdict_has_no_empty_line_under_it(profile, engine):
-    out = profile(f"--url {engine.url} {LOAD} --request-rate 0.001 --benchmark-duration 0.05").out
-    assert out.startswith("INVALID: no request was sent.\n\nsim")
+def test_a_verdict_without_advice_has_no_empty_line_under_it(started, scripted, wait_until):
+    server = scripted(lambda call, wire: wire.hold())
+    process = started(f"profile --url {server.url} --model m --isl 16 --request-count 1")
+    wait_until(lambda: any(call.row == 0 for call in server.posts))
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1)
+    process.send_signal(signal.SIGINT)
+    _, out, _ = process.ended()
+    stopped, rest = out.split("\n", 1)
+    assert stopped.startswith("STOPPED: by you")
+    assert rest.startswith("INVALID: the run was stopped before any answer had ended.\n\nm · chat")
