@@ -340,3 +340,22 @@ def test_the_place_of_a_key():
         "load.phases[0].concurrency",
         "load.concurrency",
     ]
+
+
+def test_what_vllm_wants_beside_its_ramp_asks_for_nothing():
+    ramp = {
+        "index_ramp_strategy": "linear",
+        "index_ramp_start": 1.0,
+        "index_ramp_end": 5.0,
+        "request_count": 9,
+    }
+    as_there = LoadConfig(**ramp, request_rate="inf", arrival_smoothness=1.0, warmup_request_count=2)
+    assert told(as_there) == told(LoadConfig(**ramp, warmup_request_count=2))
+
+
+def test_the_burstiness_of_everything_at_once_is_one():
+    burst = {"request_rate": "inf", "request_count": 9}
+    assert told(LoadConfig(**burst, arrival_smoothness=1.0)) == told(LoadConfig(**burst))
+    assert "arrival_smoothness = 2: has no effect when everything is sent at once" in refusal(
+        LoadConfig(**burst, arrival_smoothness=2.0)
+    )

@@ -58,7 +58,16 @@ class PhaseLoad(NamedTuple):
 
 def phase_loads(load: LoadConfig) -> list[PhaseLoad]:
     """The phases of a load in their order, each complete and fitting together. Raises `UsageError`."""
+    load = without(load, *_idle_of_vllm(load))
     return _listed(load) if load.phases else list(_named(load))
+
+
+def _idle_of_vllm(load: LoadConfig) -> Iterator[str]:
+    """What commands for vllm bench say though it asks for nothing: its ramp wants `inf` beside it, whose burstiness is 1."""
+    if load.request_rate == "inf" and load.arrival_smoothness == 1:
+        yield "arrival_smoothness"
+    if load.request_rate == "inf" and load.index_ramp_strategy is not None:
+        yield "request_rate"
 
 
 def place(load: LoadConfig, at: int, name: str) -> str:
