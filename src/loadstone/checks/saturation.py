@@ -93,7 +93,7 @@ def saturation(evidence: Evidence) -> Check:
             f"{where}with at most {limits(worst.load)}, {completed} of the {offered} requests/s offered were completed;"
             " the others waited for a slot, longer and longer (see queue_wait)."
         )
-        advice = f"Raise {_flags(worst.load)} to see the server's own limit. {slower(own)} to have no queue."
+        advice = f"Raise {_flags(worst.load)} to see whether the server can do more. {slower(own)} to have no queue."
         return answer("saturation", "VALID", worst.share, "%", finding, advice)
     finding = f"{where}the server completed {completed} of the {offered} requests/s offered; latencies grow with time."
     advice = f"Its capacity is near {completed} requests/s. {slower(own)} to measure latency below it."
