@@ -111,6 +111,25 @@ def test_several_servers_and_models_have_a_row_each(tables, answer, run_log):
     assert [(one.name, one.planned) for one in models(found)] == [("large", 3), ("small", 2)]
 
 
+def test_rates_of_servers_and_models_add_up_to_those_of_the_whole(tables, answer, run_log, phase_log):
+    """Two phases of 0.4 s and 0.1 s. One server answers in a tenth of the time, and in the first phase alone."""
+    config = endpoint(run_log, url=["http://a", "http://b"], model="large,small")
+    config["load"]["phases"] = [{"name": "x", "concurrency": 1}, {"name": "y", "concurrency": 1}]
+    rows = [
+        answer(30, 40, sent=0, phase="x", target=0, model=0),
+        answer(300, 390, 400, sent=0, phase="x", target=1, model=1),
+        answer(1050, 1080, 1090, 1095, 1100, sent=1000, phase="y", target=1, model=0),
+    ]
+    found = tables(*rows, config=config, phases=[phase_log("x", 0, 400), phase_log("y", 1000, 1100)])
+    throughput = ("output_token_throughput", "request_throughput")
+    for groups in (targets(found), models(found)):
+        assert [sum(one.metrics[name].mean for one in groups) for name in throughput] == pytest.approx(
+            [10 / 0.5, 3 / 0.5]
+        )
+    assert [one.metrics["output_token_throughput"].mean for one in targets(found)] == [4.0, 16.0]
+    assert [one.metrics["request_throughput"].mean for one in models(found)] == [4.0, 2.0]
+
+
 def test_one_server_and_one_model_are_the_whole(tables, answer, run_log):
     found = tables(answer(50, target=0, model=0), config=endpoint(run_log, url="http://a", model="m"))
     assert targets(found) == models(found) == ()

@@ -74,6 +74,8 @@ class Tables:
     _table: pl.LazyFrame
     _at: Ints
     """Where in the table every request stands."""
+    _whole: Tables | None = None
+    """The requests whose window this part of them has."""
 
     @classmethod
     def read(cls, table: pl.LazyFrame, run: RunLog, phases: Collection[str] | None = None) -> Tables:
@@ -95,13 +97,18 @@ class Tables:
         """The same with those requests alone for which `chosen`, one entry a request, is true."""
         return replace(self, requests=self.requests.filter(pl.Series(chosen)), _at=self._at[chosen])
 
+    def part(self, chosen: NDArray[np.bool_]) -> Tables:
+        """As `only`, with the windows of these tables, so that the rates of the parts of a whole add up to its own."""
+        return replace(self.only(chosen), _whole=self)
+
     def of_phases(self, *names: str) -> Tables:
         """The same with those phases alone."""
         kept = tuple(log for log in self.phases if log.name in names)
         if kept == self.phases:
             return self
         chosen = self.requests["phase"].cast(pl.String).is_in(list(names)).to_numpy()
-        return replace(self.only(chosen), phases=kept)
+        whole = None if self._whole is None else self._whole.of_phases(*names)
+        return replace(self.only(chosen), phases=kept, _whole=whole)
 
     @cached_property
     def by_phase(self) -> tuple[Tables, ...]:
@@ -262,8 +269,10 @@ class Tables:
         """From the first send to the last event of the phases; None when nothing was sent.
 
         The moment at which the client ended a request, at a limit or with the run, is none of the server's events and
-        does not count; what had come of the answer by then does.
+        does not count; what had come of the answer by then does. A part of a run has the window of the whole.
         """
+        if self._whole is not None:
+            return self._whole.window_ns
         ended = self.requests.select("sent_ns", "first_ns", "last_ns", self._ended().alias("done_ns"))
         sent = ended["sent_ns"].min()
         if not isinstance(sent, int):

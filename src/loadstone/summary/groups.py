@@ -63,13 +63,14 @@ def _phase(log: PhaseLog, own: Tables, numbers: dict[str, MetricResult], origin_
 def targets(tables: Tables) -> tuple[Group, ...]:
     """The measured requests of each server, by its address without secrets; none where there is one server.
 
-    What was never sent and could have gone to any is in none of them.
+    What was never sent and could have gone to any is in none of them. Rates are over the window of the whole, so that they
+    add up to its own.
     """
     return _groups("target", tables.config.endpoint.urls, tables)
 
 
 def models(tables: Tables) -> tuple[Group, ...]:
-    """The measured requests of each model; none where there is one."""
+    """The measured requests of each model, with rates as those of servers; none where there is one."""
     return _groups("model", tables.config.endpoint.models, tables)
 
 
@@ -78,7 +79,7 @@ def _groups(column: str, names: Sequence[str], tables: Tables) -> tuple[Group, .
         return ()
     numbers = tables.requests[column]
     return tuple(
-        _group(name, tables.only((numbers == number).fill_null(False).to_numpy()))
+        _group(name, tables.part((numbers == number).fill_null(False).to_numpy()))
         for number, name in enumerate(names)
     )
 
