@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.conftest import ns
 
-from loadstone.checks import Evidence
+from loadstone.checks import Evidence, certify
 from loadstone.metrics import all_metrics
 from loadstone.report import Growth
 from loadstone.summary.load import asked_rate, load_facts
@@ -58,6 +59,24 @@ def test_how_late_the_client_was(facts, answer):
     rows = [answer(100 * i + 50, due=100 * i, sent=100 * i + i) for i in range(9)]
     found = facts(*rows, rate=10)
     assert (found.send_lag_p50_ms, found.send_lag_max_ms, found.late) == (4.0, 8.0, 3)
+
+
+def test_the_lag_is_the_one_by_which_the_client_is_judged(tables, answer):
+    """Every request was 4 ms late, of which the first was connecting for 3; one that was 1 ms late is the best."""
+    opened = {"connect_ns": ns(0), "connected_ns": ns(3)}
+    rows = [answer(50, due=0, sent=4) | opened, answer(60, due=10, sent=14), answer(70, due=20, sent=21)]
+    found = tables(*rows, rate=10)
+    evidence = Evidence(found, {name: measure(one, found) for name, one in all_metrics().items()})
+    told = load_facts(evidence)
+    judged = next(check for check in certify(evidence).checks if check.name == "send_lag")
+    assert (told.send_lag_p50_ms, told.send_lag_max_ms) == (1.0, 4.0)
+    assert told.send_lag_p99_ms == judged.value == pytest.approx(3.94)
+    assert evidence.metrics["send_lag"].p50 == 4.0
+
+
+def test_what_was_due_at_once_has_no_lag(facts, answer):
+    found = facts(*(answer(50, due=0, sent=k) for k in range(5)), load={"request_rate": "inf"})
+    assert (found.send_lag_p50_ms, found.send_lag_p99_ms, found.send_lag_max_ms) == (None,) * 3
 
 
 def test_turns_that_never_became_due_were_planned_but_not_offered(facts, answer, unsent):

@@ -6,10 +6,12 @@ import numpy as np
 
 from loadstone.checks.evidence import Evidence, Verdict, all_at_once, answer, uncapped
 from loadstone.figures import brief
+from loadstone.metrics import Tables
 from loadstone.metrics.instrument import late_ms
 from loadstone.metrics.load import LATE_MS
 from loadstone.read.outcome import CLIENT_FAULT
 from loadstone.report import Check
+from loadstone.stats import Floats
 
 CPU_HIGH = 0.80
 """A worker is one thread, a queue with one server: at load r an event waits r / (2 (1 - r)) of its own
@@ -165,11 +167,11 @@ def send_lag(evidence: Evidence) -> Check:
         return answer(
             "send_lag", "VALID", None, "ms", "a limit makes requests wait; lag cannot be told from that."
         )
-    lags_ms, at_once = late_ms(tables), all_at_once(tables)
-    lags_ms = lags_ms[np.isfinite(lags_ms) & ~at_once]
+    lags_ms = send_lags_ms(tables)
     if not len(lags_ms):
         none = "all requests were due at once: arrival_fidelity tells how long it took to send them."
-        return answer("send_lag", "VALID", None, "ms", none if at_once.any() else "no request was sent.")
+        at_once = all_at_once(tables).any()
+        return answer("send_lag", "VALID", None, "ms", none if at_once else "no request was sent.")
     p99, latency = float(np.quantile(lags_ms, 0.99)), evidence.p50("request_latency")
     finding = f"requests were sent {brief(p99)} ms late (p99)"
     if latency is None or p99 <= max(LATE_MS, SEND_LAG_SHARE * latency):
@@ -179,6 +181,12 @@ def send_lag(evidence: Evidence) -> Check:
     return answer(
         "send_lag", verdict, p99, "ms", finding, "Give the client more --workers or cores of its own."
     )
+
+
+def send_lags_ms(tables: Tables) -> Floats:
+    """How late the client sent each request, the time it took to connect and what was due all at once left out."""
+    lags_ms = late_ms(tables)
+    return lags_ms[np.isfinite(lags_ms) & ~all_at_once(tables)]
 
 
 def _on_time(evidence: Evidence) -> bool:

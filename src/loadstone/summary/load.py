@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 
-from loadstone.checks import Evidence, bound
-from loadstone.metrics import Tables
+from loadstone.checks import Evidence, bound, send_lags_ms
+from loadstone.metrics import NEEDS, Tables
 from loadstone.plan.rate import passed
 from loadstone.plan.schedule import Phase
 from loadstone.report import LoadFacts, MetricResult
@@ -25,7 +26,8 @@ def load_facts(evidence: Evidence) -> LoadFacts:
     planned = sum(log.planned for log in tables.phases)
     assert offered == sent + not_sent + lost, (offered, sent, not_sent, lost)
     assert planned == offered + never_due, (planned, offered, never_due)
-    lag, by = metrics["send_lag"], bound(evidence)
+    lag_p50_ms, lag_p99_ms, lag_max_ms = _lag_ms(tables)
+    by = bound(evidence)
     return LoadFacts(
         arrivals=tuple(arrivals(load, arriving(tables)) for load in tables.loads),
         timed=waited(tables) is not None,
@@ -43,12 +45,20 @@ def load_facts(evidence: Evidence) -> LoadFacts:
         offered_rate=metrics["offered_rate"].mean,
         sent_rate=metrics["sent_rate"].mean,
         completed_rate=metrics["completed_rate"].mean,
-        send_lag_p50_ms=lag.p50,
-        send_lag_p99_ms=lag.p99,
-        send_lag_max_ms=lag.max,
+        send_lag_p50_ms=lag_p50_ms,
+        send_lag_p99_ms=lag_p99_ms,
+        send_lag_max_ms=lag_max_ms,
         bound_by=None if by is None else by.by,
         bound_why=None if by is None else by.why,
     )
+
+
+def _lag_ms(tables: Tables) -> tuple[float | None, ...]:
+    """Median, p99 and greatest of the lags by which the check `send_lag` judges; None where there is none to tell."""
+    lags_ms = send_lags_ms(tables) if NEEDS["no cap"].met(tables) else np.empty(0)
+    if not len(lags_ms):
+        return None, None, None
+    return tuple(np.quantile(lags_ms, (0.5, 0.99, 1.0)).tolist())
 
 
 def _whole(metrics: Mapping[str, MetricResult], name: str) -> int | None:
