@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from loadstone.export._groups import groups
 from loadstone.export._load import load
+from loadstone.export._tables import distributions
 from loadstone.export.console import render
 from loadstone.report import Arrivals, Group, Growth, MetricResult, Outcomes, PhaseFacts, Report
 
@@ -118,7 +119,7 @@ def test_latencies_from_due_have_rows_where_requests_waited(valid: Report) -> No
 def test_what_was_cancelled_as_asked_is_not_called_cut_off(valid: Report) -> None:
     counts = {"ok": 140, "cancelled-as-planned": 60}
     latency = replace(
-        valid.metrics["request_latency"], cut_off=60, censored=60, with_censored={"p50": 1400.0}
+        valid.metrics["request_latency"], cut_off=60, censored=60, with_censored={"p50": 1410.0}
     )
     cancelled = replace(
         valid,
@@ -137,6 +138,16 @@ def test_what_was_cancelled_as_asked_is_not_called_cut_off(valid: Report) -> Non
     assert "\n  with 63 cut off or cancelled " in shown
 
 
+def test_a_row_with_cancelled_requests_that_repeats_the_one_above_is_left_out(valid: Report) -> None:
+    plain = valid.metrics["request_latency"]
+    same = {"p50": plain.p50, "p90": 1.04 * plain.p90, "p99": 0.96 * plain.p99}
+    for curve, told in ((same, False), ({**same, "p90": 1.06 * plain.p90}, True)):
+        latency = replace(plain, cut_off=7, censored=7, with_censored=curve)
+        metrics = {"request_latency": latency}
+        assert ("  with 7 cancelled" in "\n".join(distributions(metrics, 100, cancelled=7))) is told
+        assert "  with 7 cut off or cancelled" in "\n".join(distributions(metrics, 100, cancelled=6))
+
+
 def phase(report: Report, name: str, words: str, **facts: object) -> PhaseFacts:
     return replace(report.phases[0], name=name, arrivals=words, **facts)
 
@@ -144,13 +155,13 @@ def phase(report: Report, name: str, words: str, **facts: object) -> PhaseFacts:
 def test_several_measured_phases_have_a_row_each(valid: Report) -> None:
     phases = (
         phase(valid, "warmup", "concurrency 1", kind="warmup"),
-        phase(valid, "ramp", "poisson 1 to 10 requests/s (over 30 s), unconditioned"),
+        phase(valid, "ramp", "poisson 20 requests/s, unconditioned"),
         phase(valid, "hold", "concurrency 8", planned=1600, counts={"ok": 1200, "reset": 400}),
     )
     several = replace(valid, phases=phases, load=replace(valid.load, arrivals=valid.load.arrivals * 2))
     assert "\n".join(groups(several, 100)) == (
         "phase  requests  ok %  TTFT p50 ms   p99  latency p50 ms    p99  tok/s  load\n"
-        "ramp        200   100         57.0  85.5           1,340  2,010  1,250  poisson 1 to 10 requests/s…\n"
+        "ramp        200   100         57.0  85.5           1,340  2,010  1,250  poisson 20 requests/s\n"
         "hold      1,600  75.0         57.0  85.5           1,340  2,010  1,250  concurrency 8"
     )
     assert "M · chat, streaming · 2 measured phases · http" in render(several, width=100, color=False)

@@ -17,6 +17,8 @@ from loadstone.terminal import fit, left, printable, right
 GAP = "  "
 LEAST_WORDS = 16
 """Cells without which the words of a load are not worth a column."""
+USUAL = ", unconditioned"
+"""What is said of drawn arrivals that were not stretched."""
 NAME_CELLS = 40
 """A longer name is cut."""
 
@@ -91,8 +93,8 @@ def _that_fit(columns: dict[str, list[str]], room: int) -> list[list[str]]:
 
 
 def _with_words(lines: list[str], rows: Sequence[Group], width: int) -> list[str]:
-    """The lines of phases with their loads in words at the end, where there is room."""
-    words = [row.arrivals or "" for row in rows if isinstance(row, PhaseFacts)]
+    """The lines of phases with their loads in words at the end, where there is room: the usual needs none."""
+    words = [(row.arrivals or "").replace(USUAL, "") for row in rows if isinstance(row, PhaseFacts)]
     room = width - max(map(cell_len, lines)) - len(GAP)
     if not any(words) or room < LEAST_WORDS:
         return lines

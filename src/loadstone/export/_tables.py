@@ -32,9 +32,9 @@ DISTRIBUTIONS = (
 )
 WAITING = ("time_to_first_token_from_due", "request_latency_from_due", "queue_wait")
 HEADLINES = ("request_latency", "request_latency_from_due", "time_to_first_token_from_due")
-"""What always has a row with the requests cut off below it, where there are some."""
+"""What always has a row with the requests cut off below it, where there are some that were not cancelled as asked."""
 MOVED = 0.05
-"""Other times have one where its median or its p99 differs from the plain one by more than this share of that."""
+"""Else there is one where its p50, p90 or p99 differs from the plain one by more than this share of that."""
 WAITED_MS = 10.0
 """A p99 above this is a queue, not the lag of sending."""
 ALL_TOKENS = "output_token_throughput_under_load"
@@ -159,18 +159,20 @@ def _rows(metrics: Metrics, names: Iterable[str], narrow: bool, cancelled: int) 
         marks = {stat: THIN if stat in result.thin else " " for stat in ORDER}
         numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
         yield _Row(called, printable(result.unit), numbers)
-        if result.with_censored and result.cut_off and _matters(name, result):
+        if result.with_censored and result.cut_off and _matters(name, result, cancelled):
             more = f"  with {result.cut_off:,} {_ended(result.cut_off, cancelled)}"
             more = f" +{result.cut_off:,} cut" if narrow else more
             yield _Row(more, "", _curve(result, result.with_censored, marks))
 
 
-def _matters(name: str, result: MetricResult) -> bool:
+def _matters(name: str, result: MetricResult, cancelled: int) -> bool:
     """Whether a time with the requests that were cut off is worth a row. The wait for a slot is in the latencies from due."""
-    if name in (*HEADLINES, "queue_wait"):
-        return name in HEADLINES
+    if name == "queue_wait":
+        return False
+    if name in HEADLINES and result.cut_off > cancelled:
+        return True
     curve = result.with_censored or {}
-    pairs = ((getattr(result, stat), curve.get(stat)) for stat in ("p50", "p99") if stat in curve)
+    pairs = ((getattr(result, stat), curve.get(stat)) for stat in ("p50", "p90", "p99") if stat in curve)
     return any(plain is None or other is None or abs(other - plain) > MOVED * plain for plain, other in pairs)
 
 
