@@ -37,3 +37,12 @@ def test_errors_know_their_exit_code(error, code):
 def test_the_nearest_of_the_known_words_is_named():
     assert did_you_mean("chatt", iter(["completions", "chat"])) == "Did you mean chat?"
     assert did_you_mean("x", ["completions", "chat"]) == did_you_mean("chat", []) == ""
+
+
+def test_one_slip_in_a_short_word_is_near():
+    assert did_you_mean("pmg", ["svg", "png"]) == "Did you mean png?"
+    assert did_you_mean("crfl", ["bom", "crlf"]) == "Did you mean crlf?"
+
+
+def test_what_has_little_in_common_is_no_slip():
+    assert did_you_mean("num-prompt", ["num-warmups"]) == did_you_mean("sonnet", ["set"]) == ""

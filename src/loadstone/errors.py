@@ -73,7 +73,22 @@ class InterruptedRun(LoadstoneError):
     exit = Exit.INTERRUPTED
 
 
+NEAR = 0.8
+"""Share of letters in common from which on one word can be a slip for another. With less a guess misleads."""
+SLIP = 2
+"""Letters that two words do not have in common after one slip of the finger, which is much of a short word."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of the known words that `word` may be a slip for; None when none is near."""
+    for near in difflib.get_close_matches(word, list(known), 1):
+        common = difflib.SequenceMatcher(None, near, word).ratio()
+        if common >= NEAR or round((1 - common) * (len(near) + len(word))) <= SLIP:
+            return near
+    return None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest of the known words; empty when none is near."""
-    near = difflib.get_close_matches(word, list(known), 1)
-    return f"Did you mean {near[0]}?" if near else ""
+    near = nearest(word, known)
+    return f"Did you mean {near}?" if near else ""

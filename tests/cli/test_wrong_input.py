@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+
+from loadstone.cli.elsewhere import ADVICE
+from loadstone.config import options
 
 NO_WARMUP = (
     "has no effect without a warm-up; set --warmup-request-count, --num-warmup-sessions or --warmup-duration."
@@ -13,6 +18,24 @@ CASES = [
     (["profile", "--concurency", "3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--concurency=3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--qqqq"], "There is no option --qqqq. --help-all lists them."),
+    *(
+        (["profile", flag, "x"], f"There is no option {flag}. --help-all lists them.")
+        for flag in ("--sonnet", "--label", "--lora-modules")
+    ),
+    *(
+        (["profile", flag, "x"], f"There is no option {flag}. {advice}")
+        for flag, advice in (
+            ("--num-prompt", ADVICE["--num-prompts"]),
+            ("--percentile-metric", "Every metric has every percentile; leave it out."),
+            ("--profile-export-file", "The folder of results is --artifact-dir; the names in it are fixed."),
+            ("--service-kind", "The API shape is --endpoint-type, such as chat or completions."),
+            ("--warmup-requests", "Requests before the measurement are --warmup-request-count."),
+            (
+                "--flush-cache",
+                "The cache is emptied with --reset-kv-cache --reset-kv-cache-path /flush_cache.",
+            ),
+        )
+    ),
     (["--versoin"], "There is no option --versoin. Did you mean --version?"),
     (
         ["profile", "--num-prompts", "9"],
@@ -146,3 +169,9 @@ def test_what_a_file_says_cannot_move_the_cursor(loadstone, tmp_path):
     done = loadstone("profile", "-f", "a.toml")
     assert done.returncode == 2
     assert "\x1b" not in done.stderr
+
+
+def test_advice_names_flags_that_there_are_for_flags_that_there_are_not():
+    flags = {flag for option in options() for flag in option.flags}
+    assert flags & ADVICE.keys() == set()
+    assert {word for advice in ADVICE.values() for word in re.findall(r"--[a-z-]+", advice)} <= flags

@@ -20,7 +20,7 @@ import click
 from click.shell_completion import shell_complete
 
 from loadstone.cli import loadstone
-from loadstone.cli.elsewhere import ADVICE
+from loadstone.cli.elsewhere import instead
 from loadstone.errors import Exit, LoadstoneError, UsageError
 
 _COMPLETE = "_LOADSTONE_COMPLETE"
@@ -82,8 +82,7 @@ def _sentence(wrong: click.ClickException) -> str:
     """What click found; an unknown flag gets the nearest one, or what to use instead of another tool's."""
     if not isinstance(wrong, click.NoSuchOption):
         return wrong.format_message()
-    near = wrong.possibilities[0] if wrong.possibilities else None
-    advice = ADVICE.get(wrong.option_name) or (f"Did you mean {near}?" if near else "--help-all lists them.")
+    advice = instead(wrong.option_name, wrong.possibilities or ())
     return f"There is no option {wrong.option_name}. {advice}"
 
 

@@ -6,7 +6,6 @@ nothing is written down twice. Knows the shape of the tree, but no key by name.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_type_hints
@@ -14,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_type_hints
 import msgspec
 from msgspec import inspect
 
-from loadstone import registry
+from loadstone import errors, registry
 from loadstone.config.tree import Config
 
 Kind = Literal["switch", "whole", "number", "choice", "text", "list", "table"]
@@ -160,8 +159,8 @@ def nearest(word: str) -> str | None:
     last = whole.rpartition(".")[2]
     if last in meanings:
         return meanings[last]
-    found = [near for name in (whole, last) for near in difflib.get_close_matches(name, meanings, 1)]
-    return meanings[found[0]] if found else None
+    found = errors.nearest(whole, meanings) or errors.nearest(last, meanings)
+    return meanings[found] if found else None
 
 
 def _names(option: Option) -> list[str]:
