@@ -10,7 +10,7 @@ from loadstone.metrics import all_metrics
 from loadstone.report import Growth
 from loadstone.summary.load import asked_rate, load_facts
 from loadstone.summary.measure import measure
-from loadstone.summary.queue import growing
+from loadstone.summary.queue import growing, most
 from loadstone.summary.waits import growth
 
 
@@ -35,6 +35,7 @@ def test_offered_is_sent_and_not_sent(facts, answer, unsent):
     found = facts(*capped(answer, unsent, sent=10, never=10), rate=10, cap=1, end_ms=2000)
     assert (found.offered, found.sent, found.not_sent, found.never_due) == (20, 10, 10, 0)
     assert (found.timed, found.queued_at_end, found.queue_growing) == (True, 10, True)
+    assert found.queued_most == 10
     assert found.growth == Growth(first_ms=250.0, last_ms=1050.0)
     assert (found.offered_rate, found.sent_rate, found.completed_rate) == (10.0, 5.0, 5.0)
     assert found.asked_rate == pytest.approx(10.0)
@@ -128,6 +129,21 @@ def test_the_rate_asked_for_of_several_phases_is_weighted_by_their_time(tables, 
     logs = [phase_log("low", 0, 3000), phase_log("high", 3000, 4000)]
     rows = [answer(3050, due=3000, sent=3000, phase="low"), answer(4050, due=4000, sent=4000, phase="high")]
     assert asked_rate(tables(*rows, phases=logs, load=load)) == pytest.approx((3 * 1 + 1 * 10) / 4)
+
+
+def test_the_longest_queue_is_that_of_one_moment(tables, answer, unsent):
+    """Who comes at the moment another one goes did not wait with it, and who does not wait is in no queue."""
+    rows = [
+        *(answer(900, due=at, sent=sent) for at, sent in ((0, 300), (100, 300), (200, 400), (300, 300))),
+        answer(900, due=400, sent=700),
+        answer(900, due=500, sent=600),
+    ]
+    assert most(tables(*rows, rate=10, cap=1)) == 3
+    left = [unsent(due=550), unsent(due=999), unsent(due=1000), unsent(due=1001)]
+    assert most(tables(*rows, *left, rate=10, cap=1, end_ms=1000)) == 3
+    assert most(tables(*rows, *left[:1] * 2, rate=10, cap=1, end_ms=1000)) == 4
+    assert most(tables(answer(50, due=0, sent=0), rate=10, cap=1)) == 0
+    assert most(tables(*rows, cap=1)) is None
 
 
 def test_a_queue_that_shrinks_does_not_grow(tables, answer):

@@ -189,6 +189,8 @@ class LoadFacts(_Part, frozen=True, kw_only=True):
     """Requests that the client sent late, by more than a server could notice; null where they also wait for a slot."""
     queued_at_end: int | None
     """Requests that still waited at the client when their phase stopped; null where not all have due times."""
+    queued_most: int | None
+    """The greatest number of requests that were due and not yet sent at once; null without due times."""
     queue_growing: bool | None
     """Whether more requests waited in the last quarter of the load than in the quarter before; null without due times."""
     growth: Growth | None

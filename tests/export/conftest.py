@@ -73,7 +73,7 @@ CONFIG = {
 COUNTS = {"ok": 150, "ok-length": 50, "reset": 0}
 LOAD = LoadFacts(
     arrivals=(Arrivals(phase="measured", words="concurrency 8", pattern="closed", slots=8),), timed=False, offered=200, sent=200,
-    not_sent=0, lost=0, never_due=0, late=None, queued_at_end=None, queue_growing=None, growth=None, cancelled_as_planned=0, asked_rate=None,
+    not_sent=0, lost=0, never_due=0, late=None, queued_at_end=None, queued_most=None, queue_growing=None, growth=None, cancelled_as_planned=0, asked_rate=None,
     offered_rate=None, sent_rate=9.9, completed_rate=9.8, send_lag_p50_ms=0.1, send_lag_p99_ms=0.2, send_lag_max_ms=0.3,
     bound_by=None, bound_why=None,
 )  # fmt: skip

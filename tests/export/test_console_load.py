@@ -64,6 +64,19 @@ def test_an_account_is_broken_between_its_parts(valid: Report) -> None:
     ]
 
 
+def test_how_long_the_queue_got_is_told_where_the_waits_have_rows(valid: Report) -> None:
+    served = capped(valid, sent=1500, not_sent=0, queued_most=1157, send_lag_p99_ms=None)
+    for wait, told in (
+        ({"p99": 10.1}, " · queue up to 1,157"),
+        ({"p99": 9.9}, ""),
+        ({"p99": 9.9, "cut_off": 1, "censored": 1}, " · queue up to 1,157"),
+    ):
+        metrics = {"queue_wait": MetricResult(unit="ms", better="lower", count=1500, **wait)}
+        assert load(replace(served, metrics=metrics), 100) == [
+            f"offered 1,500 · sent 1,500{told} · bound by the cap"
+        ]
+
+
 def test_what_the_client_lost_is_a_part_of_what_was_offered(valid: Report) -> None:
     facts = {"offered": 290, "sent": 241, "lost": 46, "not_sent": 3, "send_lag_p99_ms": None}
     assert load(open_loop(valid, **facts), 100) == ["offered 290 · sent 241 · not sent 3 · lost 46"]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from loadstone.export._tables import waited
 from loadstone.figures import brief
 from loadstone.report import Arrivals, LoadFacts, Report
 from loadstone.terminal import wrap
@@ -29,7 +30,7 @@ def load(report: Report, width: int) -> list[str]:
     facts = report.load
     if not facts.timed:
         return []
-    lines = _packed(_account(facts), width)
+    lines = _packed(_account(facts, waited(report.metrics)), width)
     if report.run.saturated or facts.not_sent or facts.queued_at_end:
         lines += wrap(_growth(facts), width, "  ") if _growth(facts) else []
     return lines
@@ -45,7 +46,8 @@ def _packed(parts: Sequence[str], width: int) -> list[str]:
     return [row for line in lines for row in wrap(line, width, "  ", line[: len(line) - len(line.lstrip())])]
 
 
-def _account(facts: LoadFacts) -> list[str]:
+def _account(facts: LoadFacts, queue: bool) -> list[str]:
+    """Every request that was due; with how long a `queue` got, where one stood."""
     unsent = f"not sent {facts.not_sent:,}{' (queue still growing)' if facts.queue_growing else ''}"
     lag = facts.send_lag_p99_ms
     return [
@@ -53,6 +55,7 @@ def _account(facts: LoadFacts) -> list[str]:
         f"sent {facts.sent:,}",
         *([unsent] if facts.not_sent else []),
         *([f"lost {facts.lost:,}"] if facts.lost else []),
+        *([f"queue up to {facts.queued_most:,}"] if queue and facts.queued_most else []),
         *([f"send lag p99 {brief(lag)} ms"] if lag is not None else []),
         *([f"bound by the {facts.bound_by}"] if facts.bound_by not in NOBODY else []),
     ]

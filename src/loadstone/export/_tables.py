@@ -101,7 +101,7 @@ def _of_use(metrics: Metrics) -> list[str]:
     waiting at the client only where there was some.
     """
     rows = [name for name in DISTRIBUTIONS if name in metrics]
-    if not _waited(metrics):
+    if not waited(metrics):
         rows = [name for name in rows if name not in WAITING]
     first, answer = metrics.get("time_to_first_token"), metrics.get("time_to_first_output_token")
     if first and answer and _shown(first) == _shown(answer):
@@ -114,11 +114,11 @@ def _shown(result: MetricResult) -> tuple[object, ...]:
     return result.p50, result.p99, result.count, result.cut_off, result.with_censored
 
 
-def _waited(metrics: Metrics) -> bool:
+def waited(metrics: Metrics) -> bool:
     """Whether a queue stood at the client: by the wait for a slot, or where there are none by the latencies."""
     wait, due, sent = map(metrics.get, ("queue_wait", "request_latency_from_due", "request_latency"))
     if wait is not None and wait.p99 is not None:
-        return wait.p99 > WAITED_MS
+        return wait.p99 > WAITED_MS or wait.censored > 0
     if due is None or sent is None or due.p99 is None or sent.p99 is None:
         return False
     return due.p99 - sent.p99 > WAITED_MS

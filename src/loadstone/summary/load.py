@@ -13,7 +13,7 @@ from loadstone.plan.rate import passed
 from loadstone.plan.schedule import Phase
 from loadstone.report import LoadFacts, MetricResult
 from loadstone.summary.arrivals import arrivals, arriving
-from loadstone.summary.queue import growing, waited
+from loadstone.summary.queue import growing, most, waited
 from loadstone.summary.waits import growth
 
 
@@ -38,6 +38,7 @@ def load_facts(evidence: Evidence) -> LoadFacts:
         never_due=never_due,
         late=_whole(metrics, "late_count"),
         queued_at_end=_whole(metrics, "queued_count"),
+        queued_most=most(tables),
         queue_growing=growing(tables),
         growth=growth(tables),
         cancelled_as_planned=int(tables.cancelled.sum()),

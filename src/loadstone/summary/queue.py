@@ -34,6 +34,18 @@ def waited(tables: Tables) -> tuple[Ints, Ints] | None:
     return waiting["due_ns"].to_numpy(), waiting["went_ns"].to_numpy()
 
 
+def most(tables: Tables) -> int | None:
+    """The greatest number of requests that waited at once; None without due times."""
+    waiting = waited(tables)
+    if waiting is None:
+        return None
+    came_ns, went_ns = waiting
+    stayed = went_ns > came_ns
+    came_ns, went_ns = np.sort(came_ns[stayed]), np.sort(went_ns[stayed])
+    here = np.arange(1, len(came_ns) + 1) - np.searchsorted(went_ns, came_ns, side="right")
+    return int(here.max(initial=0))
+
+
 def growing(tables: Tables) -> bool | None:
     """Whether clearly more requests waited in the last quarter of the load than in the quarter before; None without due
     times.
