@@ -97,10 +97,22 @@ def test_many_steps_become_means_of_round_stretches():
 def test_the_median_runs_over_all_points():
     points = pl.DataFrame({"seconds": [float(i) for i in range(100)], "latency": [1.0, 5.0, 3.0, 100.0] * 25})
     medians = running_median(points, "latency")
-    assert len(medians) == 100
-    assert set(medians["latency"]) <= {3.0, 4.0, 5.0}
+    assert medians["seconds"].to_list() == [float(i) for i in range(7, 93)]
+    assert set(medians["latency"]) == {3.0, 5.0}
     assert running_median(points.head(0), "latency").is_empty()
     assert running_median(points.head(1), "latency")["latency"].to_list() == [1.0]
+
+
+@given(st.integers(1, 30_000))
+def test_the_median_of_a_trend_is_the_trend_up_to_the_ends_of_the_line(count):
+    points = pl.DataFrame(
+        {"seconds": np.arange(count, dtype=float), "latency": np.arange(count, dtype=float)}
+    )
+    medians = running_median(points, "latency")
+    assert medians["latency"].to_list() == medians["seconds"].to_list()
+    assert 1 <= len(medians) < 800
+    assert medians["seconds"][0] <= min(7, count // 4)
+    assert medians["seconds"][-1] >= count - 9 - count // 400
 
 
 @given(st.integers(1, 30_000))

@@ -27,6 +27,9 @@ MOST_BINS = 60
 FEWEST_BINS = 16
 EVENTS_A_BIN = 5
 """With fewer a line shows the counting rather than the rate."""
+FEWEST = 15
+"""Points that a median is taken of, where there are enough."""
+MOST_MEDIANS = 400
 _MINUTES_S = (30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0)
 
 
@@ -108,14 +111,20 @@ def level(came_ns: Ints, went_ns: Ints, origin_ns: int, over_s: float | None) ->
 
 
 def running_median(points: pl.DataFrame, column: str) -> pl.DataFrame:
-    """The median of a twentieth of the points around each, at least 15, by position; as many rows as can be seen."""
-    window = max(15, len(points) // 20) | 1
-    medians = points.with_columns(
-        pl.col(column).rolling_median(
-            window, min_samples=min(window // 2 + 1, max(len(points), 1)), center=True
-        )
-    )
-    return medians.gather_every(max(1, len(points) // 400)).drop_nulls()
+    """The median of a twentieth of the points around each, at least 15, by position; as many rows as can be seen.
+
+    There are as many points before as after the one in the middle, or a trend would look flat at its ends. So towards
+    an end there are fewer, and where they would be less than 15 (of few points: less than half) the line ends.
+    """
+    values, count = points[column].to_numpy(), len(points)
+    least = max(0, min(FEWEST // 2, (count - 1) // 4))
+    middles = np.arange(least, count - least, max(1, count // MOST_MEDIANS))
+    reaches = np.minimum(max(FEWEST, count // 20) // 2, np.minimum(middles, count - 1 - middles))
+    medians = [
+        float(np.median(values[at - reach : at + reach + 1]))
+        for at, reach in zip(middles, reaches, strict=True)
+    ]
+    return points[middles].with_columns(pl.Series(column, medians, pl.Float64))
 
 
 def thinned(points: pl.DataFrame, column: str) -> pl.DataFrame:
