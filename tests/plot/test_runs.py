@@ -19,6 +19,15 @@ def test_one_run_is_called_by_its_load(constant):
     assert labels(constant) == ["constant 10/s"]
 
 
+def test_a_load_that_comes_back_is_named_again_and_one_that_goes_on_is_not(run_folder, answer, phase_log):
+    rates = {"a": 20.0, "b": 20.0, "c": 150.0, "d": 20.0}
+    load = {"phases": tuple({"name": name, "request_rate": rate} for name, rate in rates.items())}
+    rows = [answer(at * 100 + 50, sent=at * 100, phase=name) for at, name in enumerate(rates)]
+    logs = [phase_log(name, at * 100, at * 100 + 100, planned=1) for at, name in enumerate(rates)]
+    folder = run_folder("back", *rows, phases=logs, load=load)
+    assert labels(folder) == ["poisson 20/s then poisson 150/s then poisson 20/s"]
+
+
 def test_runs_are_called_by_the_load_that_differs(constant, capped, run_folder, answer):
     poisson = run_folder("p", answer(50, sent=0), rate=10.0, load={"arrival_pattern": "poisson"})
     assert labels(poisson, constant) == ["poisson 10/s", "constant 10/s"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def names(loads: Sequence[str], configs: Sequence[Mapping[str, Any]], folders: S
 
 def load_words(tables: Tables) -> str:
     """The load of the measured phases, short enough for a legend: `poisson 10/s, at most 64 in flight`."""
-    told = dict.fromkeys(words(phase, arriving(tables)) for phase in tables.loads)
+    told = [load for load, _ in groupby(words(phase, arriving(tables)) for phase in tables.loads)]
     return " then ".join(told).replace(" requests/s", "/s").replace(", unconditioned", "")
 
 
