@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from loadstone.checks import Evidence
 from loadstone.metrics import Tables, all_metrics
 from loadstone.summary.groups import METRICS, models, phases, targets
 from loadstone.summary.measure import measure
@@ -19,7 +20,8 @@ def told(frame, run_log):
     def of(*rows, **run):
         table, log = frame(*rows).lazy(), run_log(**{"planned": len(rows), **run})
         tables = Tables.read(table, log)
-        return phases(table, tables, {name: measure(one, tables) for name, one in all_metrics().items()})
+        metrics = {name: measure(one, tables) for name, one in all_metrics().items()}
+        return phases(table, Evidence(tables, metrics))
 
     return of
 
@@ -72,6 +74,37 @@ def test_every_phase_has_its_own_numbers_whatever_its_kind(told, answer, phase_l
     ]
     assert [set(one.metrics) >= TIMED for one in found] == [False, False, True, False]
     assert found[2].arrivals == "poisson 4 requests/s, unconditioned"
+
+
+def test_every_phase_has_its_own_account(told, answer, unsent, phase_log):
+    """One slot, answers of 200 ms: one phase offers 2 requests/s, the next 10, of which half are left in the queue."""
+    load = {"phases": (
+        {"name": "warm", "kind": "warmup", "request_rate": 4.0, "request_count": 2},
+        {"name": "low", "request_rate": 2.0, "concurrency": 1}, {"name": "high", "request_rate": 10.0, "concurrency": 1},
+        {"name": "loop", "concurrency": 1},
+    )}  # fmt: skip
+    logs = [
+        phase_log("warm", -2000, -1000, kind="warmup"), phase_log("low", 0, 20_000),
+        phase_log("high", 20_000, 26_000), phase_log("loop", 26_000, 27_000),
+    ]  # fmt: skip
+    rows = [
+        *(answer(at + 200, sent=at, phase="warm") for at in (-2000, -1750)),
+        *(answer(at + 200, sent=at, phase="low") for at in range(0, 20_000, 500)),
+        *(answer(20_200 + 200 * i, due=20_000 + 100 * i, sent=20_000 + 200 * i, phase="high") for i in range(30)),
+        *(unsent(due=23_000 + 100 * i, phase="high") for i in range(30)),
+        *(answer(26_200 + 200 * i, sent=26_000 + 200 * i, phase="loop") for i in range(3)),
+    ]  # fmt: skip
+    found = told(*rows, phases=logs, load=load)
+    assert [(one.offered, one.sent, one.not_sent) for one in found] == [
+        (2, 2, 0),
+        (40, 40, 0),
+        (60, 30, 30),
+        (3, 3, 0),
+    ]
+    assert [one.offered_rate for one in found] == [4.0, 2.0, 10.0, None]
+    assert [one.completed_rate for one in found] == [4.0, 2.0, 5.0, 5.0]
+    assert [one.queued_most for one in found] == [0, 0, 30, None]
+    assert [one.saturated for one in found] == [None, False, True, None]
 
 
 def test_a_run_without_a_phase_has_none(told):

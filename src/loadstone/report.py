@@ -238,6 +238,16 @@ class PhaseFacts(Group, frozen=True, kw_only=True):
     """When all its requests had ended."""
     offered: int
     sent: int
+    not_sent: int
+    """These three as in `LoadFacts`."""
+    offered_rate: float | None
+    """Requests per second that were due; null without due times."""
+    completed_rate: float | None
+    queued_most: int | None
+    """The greatest number of requests that were due and not yet sent at once; null without due times."""
+    saturated: bool | None
+    """Whether clearly less was completed than was offered, and waits grew; null without due times, of a warm-up or a
+    cooldown, and where something else than the server's capacity decided (see the check saturation)."""
     arrivals: str | None
     """Its arrival process in words."""
 

@@ -79,7 +79,8 @@ LOAD = LoadFacts(
 )  # fmt: skip
 PHASE = PhaseFacts(
     name="measured", planned=200, counts=COUNTS, metrics=METRICS, kind="measured", handover="drained", start_s=0.0,
-    stop_s=20.0, end_s=20.5, offered=200, sent=200, arrivals="concurrency 8",
+    stop_s=20.0, end_s=20.5, offered=200, sent=200, not_sent=0, offered_rate=None, completed_rate=9.8, queued_most=None,
+    saturated=None, arrivals="concurrency 8",
 )  # fmt: skip
 VALID = Report(
     loadstone_version="0.1.0",

@@ -12,10 +12,10 @@ from loadstone.checks import arrivals, client, instrument, load, server, targets
 from loadstone.checks.bound import Bound, bound
 from loadstone.checks.client import send_lags_ms
 from loadstone.checks.evidence import SEVERITY, Evidence
-from loadstone.checks.saturation import saturated, saturation
+from loadstone.checks.saturation import courses, saturated, saturation
 from loadstone.report import Certificate, Check
 
-__all__ = ["CHECKS", "Bound", "Evidence", "bound", "certify", "saturated", "send_lags_ms"]
+__all__ = ["CHECKS", "Bound", "Evidence", "bound", "certify", "courses", "saturated", "send_lags_ms"]
 
 CHECKS = (
     client.processes,

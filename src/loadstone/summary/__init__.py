@@ -73,7 +73,7 @@ def summarise(folder: Path) -> Report:
         outcomes=outcomes(table, tables, folder),
         load=load_facts(evidence),
         series=series(tables),
-        phases=groups.phases(table, tables, metrics),
+        phases=groups.phases(table, evidence),
         targets=groups.targets(tables),
         models=groups.models(tables),
         config=run.config,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
+from loadstone.checks import Evidence, courses
 from loadstone.folder import PhaseLog
 from loadstone.metrics import NEEDS, Tables, all_metrics
 from loadstone.report import Group, MetricResult, PhaseFacts
 from loadstone.summary.arrivals import arriving, words
 from loadstone.summary.measure import measure
 from loadstone.summary.outcomes import counts
+from loadstone.summary.queue import most
 
 METRICS = (
     "request_latency",
@@ -27,23 +29,27 @@ METRICS = (
 FROM_DUE = "_from_due"
 
 
-def phases(
-    table: pl.LazyFrame, tables: Tables, metrics: Mapping[str, MetricResult]
-) -> tuple[PhaseFacts, ...]:
-    """Every phase that began, one after the other in memory; the numbers of a lone measured one are `metrics`."""
+def phases(table: pl.LazyFrame, evidence: Evidence) -> tuple[PhaseFacts, ...]:
+    """Every phase that began, one after the other in memory; the numbers of a lone measured one are those of the run."""
+    tables = evidence.tables
     logs = tables.run.phases
+    saturated = {course.load.name: course.saturated for course in courses(evidence)}
     origin_ns = tables.start_ns if tables.start_ns is not None else logs[0].start_ns if logs else 0
     found = []
     for log in logs:
         lone = tables.phases == (log,)
         own = tables if lone else Tables.read(table, tables.run, [log.name])
-        numbers = {name: metrics[name] for name in _told(own)} if lone else _numbers(own)
-        found.append(_phase(log, own, numbers, origin_ns))
+        numbers = {name: evidence.metrics[name] for name in _told(own)} if lone else _numbers(own)
+        found.append(_phase(log, own, numbers, origin_ns, saturated.get(log.name)))
     return tuple(found)
 
 
-def _phase(log: PhaseLog, own: Tables, numbers: dict[str, MetricResult], origin_ns: int) -> PhaseFacts:
+def _phase(
+    log: PhaseLog, own: Tables, numbers: dict[str, MetricResult], origin_ns: int, saturated: bool | None
+) -> PhaseFacts:
     load = next((load for load in own.loads if load.name == log.name), None)
+    rates = (measure(all_metrics()[name], own).mean for name in ("offered_rate", "completed_rate"))
+    offered_rate, completed_rate = rates
     return PhaseFacts(
         name=log.name,
         planned=len(own.requests),
@@ -56,6 +62,11 @@ def _phase(log: PhaseLog, own: Tables, numbers: dict[str, MetricResult], origin_
         end_s=(log.end_ns - origin_ns) / 1e9,
         offered=int((~own.never_due).sum()),
         sent=int(own.attempted.sum()),
+        not_sent=int(own.unsent.sum()),
+        offered_rate=offered_rate,
+        completed_rate=completed_rate,
+        queued_most=None if load is None else most(own),
+        saturated=saturated,
         arrivals=None if load is None else words(load, arriving(own)),
     )
 
