@@ -205,7 +205,7 @@ class LoadFacts(_Part, frozen=True, kw_only=True):
     completed_rate: float | None
     send_lag_p50_ms: float | None
     """How late the client itself was, connecting left out, as the check send_lag judges it; null where that cannot be told
-    from the wait for a slot, and where all was due at once."""
+    from the wait for a slot. Where all was due at once: how long it took to send it."""
     send_lag_p99_ms: float | None
     send_lag_max_ms: float | None
     bound_by: Literal["client", "server", "cap", "load"] | None

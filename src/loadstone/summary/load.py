@@ -9,6 +9,7 @@ import polars as pl
 
 from loadstone.checks import Evidence, bound, send_lags_ms
 from loadstone.metrics import NEEDS, Tables
+from loadstone.metrics.instrument import late_ms
 from loadstone.plan.rate import passed
 from loadstone.plan.schedule import Phase
 from loadstone.report import LoadFacts, MetricResult
@@ -55,8 +56,16 @@ def load_facts(evidence: Evidence) -> LoadFacts:
 
 
 def _lag_ms(tables: Tables) -> tuple[float | None, ...]:
-    """Median, p99 and greatest of the lags by which the check `send_lag` judges; None where there is none to tell."""
-    lags_ms = send_lags_ms(tables) if NEEDS["no cap"].met(tables) else np.empty(0)
+    """Median, p99 and greatest of the lags by which the check `send_lag` judges; None where there is none to tell.
+
+    Where all was due at once they are the time it took to send it, which that check leaves to another one.
+    """
+    if not NEEDS["no cap"].met(tables):
+        return None, None, None
+    lags_ms = send_lags_ms(tables)
+    if not len(lags_ms):
+        lags_ms = late_ms(tables)
+        lags_ms = lags_ms[np.isfinite(lags_ms)]
     if not len(lags_ms):
         return None, None, None
     return tuple(np.quantile(lags_ms, (0.5, 0.99, 1.0)).tolist())
