@@ -24,6 +24,8 @@ FAINT = {"light": "#666666", "dark": "#A6A6A6"}
 GRID = {"light": "#E4E4E4", "dark": "#3A3D42"}
 GROUND = {"light": "#FFFFFF", "dark": "#1B1D21"}
 FONT = "sans-serif"
+ASKED = "asked"
+"""The style of lines of what was asked for: thinner than those of what was done, which they lie on where all went well."""
 MOST_TITLE, MOST_NOTE = 80, 120
 """Characters of a title, and of a line below it, that fit the width."""
 LEGEND = 120
@@ -85,6 +87,7 @@ def _config(theme: Theme) -> dict[str, Any]:
             "orient": "top", "direction": "horizontal", "labelFontSize": 12, "labelColor": ink, "labelLimit": 360,
             "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3, "symbolSize": 160, "columnPadding": 18,
         },
-        "line": {"strokeWidth": 2, "strokeJoin": "round"},
+        "line": {"strokeJoin": "round"},
         "rule": {"color": faint},
+        "style": {ASKED: {"color": ink, "strokeWidth": 1, "strokeDash": [6, 5]}},
     }  # fmt: skip

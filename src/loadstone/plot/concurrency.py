@@ -10,7 +10,7 @@ import polars as pl
 from loadstone.figures import brief
 from loadstone.plot._asked import slots, together, unlike
 from loadstone.plot._drawing import Drawing
-from loadstone.plot._look import by_run
+from loadstone.plot._look import ASKED, by_run
 from loadstone.plot._runs import Run
 from loadstone.plot._series import level, moments, stretch_s
 
@@ -55,8 +55,6 @@ def _in_flight(lines: pl.DataFrame, labels: list[str]) -> alt.Chart:
 
 def _slots(curves: pl.DataFrame) -> alt.Chart:
     chart: alt.Chart = (
-        alt.Chart(curves)
-        .mark_line(strokeWidth=1.2, strokeDash=[6, 4], color="#888888")
-        .encode(x="seconds:Q", y="level:Q", detail="curve:N")
+        alt.Chart(curves).mark_line(style=ASKED).encode(x="seconds:Q", y="level:Q", detail="curve:N")
     )
     return chart

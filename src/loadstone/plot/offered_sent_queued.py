@@ -18,6 +18,10 @@ SUMMARY = "one run's offered, sent and completed rates, and its queue, over time
 MOST_RUNS = 1
 
 KINDS = ["offered", "sent", "completed"]
+BAND_WIDTH, BAND_OPACITY = 7, 0.4
+"""Of the line of the offered rate, px and share."""
+LINE_WIDTH = 3
+"""Of the others in the legend, px."""
 MARGIN = 88
 """Of the width, for the axis and what is around."""
 HEIGHTS = 150, 84
@@ -79,16 +83,23 @@ def _left_over(run: Run) -> str:
 
 
 def _drawn_rates(rates: pl.DataFrame, x: alt.X) -> alt.LayerChart | alt.FacetChart:
-    """Offered as a broad band behind the lines: where all goes well they lie on it."""
+    """Offered as a broad band behind the lines, and so in the legend: where all goes well they lie on it."""
     base = alt.Chart(rates).encode(
         x=x.title(None).axis(labels=False, ticks=False),
         y=alt.Y("rate:Q", title="requests per second", scale=alt.Scale(zero=True)),
-        color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=KINDS)),
+        color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=KINDS), legend=_legend()),
     )
     offered = alt.datum.kind == KINDS[0]
-    return alt.layer(
-        base.mark_line(interpolate="step-after", strokeWidth=7, opacity=0.4).transform_filter(offered),
-        base.mark_line(interpolate="step-after").transform_filter(~offered),
+    band = base.mark_line(interpolate="step-after", strokeWidth=BAND_WIDTH, opacity=BAND_OPACITY)
+    lines = base.mark_line(interpolate="step-after")
+    return alt.layer(band.transform_filter(offered), lines.transform_filter(~offered))
+
+
+def _legend() -> alt.Legend:
+    offered = alt.datum.label == KINDS[0]
+    return alt.Legend(
+        symbolStrokeWidth=alt.ExprRef(alt.expr.if_(offered, BAND_WIDTH, LINE_WIDTH)),
+        symbolOpacity=alt.ExprRef(alt.expr.if_(offered, BAND_OPACITY, 1)),
     )
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from loadstone.figures import brief
 from loadstone.plot._asked import rate, together, unlike
 from loadstone.plot._drawing import Drawing
-from loadstone.plot._look import by_run
+from loadstone.plot._look import ASKED, by_run
 from loadstone.plot._runs import Run
 from loadstone.plot._series import bin_s, edges, moments, per_second
 
@@ -51,10 +51,8 @@ def _sent(lines: pl.DataFrame, labels: list[str]) -> alt.Chart:
 
 
 def _asked(curves: pl.DataFrame) -> alt.Chart:
-    """Thin and dashed, in no run's colour: equal ones lie on each other."""
+    """Thin and dashed over the lines, in no run's colour: equal ones lie on each other."""
     chart: alt.Chart = (
-        alt.Chart(curves)
-        .mark_line(strokeWidth=1.2, strokeDash=[6, 4], color="#888888")
-        .encode(x="seconds:Q", y="rate:Q", detail="curve:N")
+        alt.Chart(curves).mark_line(style=ASKED).encode(x="seconds:Q", y="rate:Q", detail="curve:N")
     )
     return chart
