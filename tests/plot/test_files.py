@@ -78,6 +78,34 @@ def test_a_page_needs_no_network_and_no_text_breaks_it(constant):
     assert len(text) > 500_000
 
 
+def test_a_page_is_as_wide_as_its_window_and_leads_nowhere(constant):
+    (path,) = draw([constant], names=["request-rate"], kinds="html")
+    text = path.read_text()
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert re.search(r"svg\.marks {[^}]*width: 100%; height: auto", style)
+    *_, options = text.rpartition("vegaEmbed(")[2].rpartition(", {")
+    assert '"export": true, "source": false, "compiled": false, "editor": false' in options
+
+
+def test_what_was_offered_is_as_broad_and_pale_in_the_legend_as_in_the_figure(constant):
+    (path,) = draw([constant], names=["offered-sent-queued"], kinds="svg")
+    strokes = re.findall(r'<path [^>]*stroke="#0072B2"[^>]*>', path.read_text())
+    looks = [dict(re.findall(r'(stroke-width|opacity)="([\d.]+)"', stroke)) for stroke in strokes]
+    assert looks == [{"stroke-width": "7", "opacity": "0.4"}] * 2
+
+
+def test_what_was_asked_lies_thin_and_dashed_in_ink_over_what_was_done(constant):
+    (path,) = draw([constant], names=["request-rate"], kinds="svg")
+    lines = re.findall(r"<path [^>]*>", path.read_text())
+    done, asked = (
+        next(at for at, line in enumerate(lines) if mark in line)
+        for mark in ('stroke="#0072B2"', "dasharray")
+    )
+    assert done < asked
+    assert 'stroke="#222222"' in lines[asked]
+    assert 'stroke-width="1"' in lines[asked]
+
+
 def test_a_dark_figure_has_a_dark_ground(constant):
     light, dark = (
         draw([constant], names=["request-rate"], kinds="svg", theme=theme)[0].read_text()

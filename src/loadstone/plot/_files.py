@@ -28,7 +28,11 @@ PAGE = """<!doctype html>
 script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
-<style>body {{ margin: 0; background: {ground}; }}</style>
+<style>
+body {{ margin: 0; background: {ground}; }}
+#figure {{ display: block; padding: 0; }}
+#figure svg.marks {{ display: block; width: 100%; height: auto; max-height: 100vh; }}
+</style>
 </head>
 <body>
 <div id="figure"></div>
@@ -37,7 +41,8 @@ script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src dat
 </body>
 </html>
 """
-"""The policy lets nothing be loaded from anywhere."""
+"""The policy lets nothing be loaded from anywhere. The figure grows with the window, and its menu lies over it."""
+# The menu saves the figure as PNG or SVG, which the page does by itself; a link to an editor would lead elsewhere.
 OPTIONS = {"mode": "vega-lite", "renderer": "svg", "actions": {"export": True, "source": False, "compiled": False, "editor": False}}  # fmt: skip
 
 
