@@ -13,6 +13,10 @@ from loadstone.summary.measure import measure
 TIMED = {"request_latency_from_due", "time_to_first_token_from_due"}
 
 
+def measured(tables):
+    return {name: measure(one, tables) for name, one in all_metrics().items()}
+
+
 @pytest.fixture
 def told(frame, run_log):
     """The phases of a run with these rows; keywords go to `run_log`."""
@@ -20,8 +24,7 @@ def told(frame, run_log):
     def of(*rows, **run):
         table, log = frame(*rows).lazy(), run_log(**{"planned": len(rows), **run})
         tables = Tables.read(table, log)
-        metrics = {name: measure(one, tables) for name, one in all_metrics().items()}
-        return phases(table, Evidence(tables, metrics))
+        return phases(table, Evidence(tables, measured(tables)))
 
     return of
 
@@ -105,6 +108,8 @@ def test_every_phase_has_its_own_account(told, answer, unsent, phase_log):
     assert [one.completed_rate for one in found] == [4.0, 2.0, 5.0, 5.0]
     assert [one.queued_most for one in found] == [0, 0, 30, None]
     assert [one.saturated for one in found] == [None, False, True, None]
+    from_due = [one.metrics.get("request_latency_from_due") for one in found]
+    assert [one and one.with_censored_at_least for one in from_due] == [False, False, True, None]
 
 
 def test_a_run_without_a_phase_has_none(told):
@@ -135,13 +140,14 @@ def test_several_servers_and_models_have_a_row_each(tables, answer, run_log):
         answer(outcome="not-sent", target=None, model=0),
     ]
     found = tables(*rows, config=config)
-    assert [(one.name, one.planned, one.counts) for one in targets(found)] == [
+    evidence = Evidence(found, measured(found))
+    assert [(one.name, one.planned, one.counts) for one in targets(evidence)] == [
         ("http://a", 1, {"ok-length": 1}),
         ("http://b", 3, {"ok-length": 2, "reset": 1}),
     ]
-    assert [one.metrics["request_latency"].mean for one in targets(found)] == [50.0, 250.0]
-    assert [one.metrics["error_rate"].mean for one in targets(found)] == [0.0, pytest.approx(100 / 3)]
-    assert [(one.name, one.planned) for one in models(found)] == [("large", 3), ("small", 2)]
+    assert [one.metrics["request_latency"].mean for one in targets(evidence)] == [50.0, 250.0]
+    assert [one.metrics["error_rate"].mean for one in targets(evidence)] == [0.0, pytest.approx(100 / 3)]
+    assert [(one.name, one.planned) for one in models(evidence)] == [("large", 3), ("small", 2)]
 
 
 def test_rates_of_servers_and_models_add_up_to_those_of_the_whole(tables, answer, run_log, phase_log):
@@ -155,22 +161,24 @@ def test_rates_of_servers_and_models_add_up_to_those_of_the_whole(tables, answer
     ]
     found = tables(*rows, config=config, phases=[phase_log("x", 0, 400), phase_log("y", 1000, 1100)])
     throughput = ("output_token_throughput", "request_throughput")
-    for groups in (targets(found), models(found)):
+    evidence = Evidence(found, measured(found))
+    for groups in (targets(evidence), models(evidence)):
         assert [sum(one.metrics[name].mean for one in groups) for name in throughput] == pytest.approx(
             [10 / 0.5, 3 / 0.5]
         )
-    assert [one.metrics["output_token_throughput"].mean for one in targets(found)] == [4.0, 16.0]
-    assert [one.metrics["request_throughput"].mean for one in models(found)] == [4.0, 2.0]
+    assert [one.metrics["output_token_throughput"].mean for one in targets(evidence)] == [4.0, 16.0]
+    assert [one.metrics["request_throughput"].mean for one in models(evidence)] == [4.0, 2.0]
 
 
 def test_one_server_and_one_model_are_the_whole(tables, answer, run_log):
     found = tables(answer(50, target=0, model=0), config=endpoint(run_log, url="http://a", model="m"))
-    assert targets(found) == models(found) == ()
+    evidence = Evidence(found, measured(found))
+    assert targets(evidence) == models(evidence) == ()
 
 
 def test_a_server_that_got_nothing_has_a_row(tables, answer, run_log):
     found = tables(answer(50, target=0, model=0), config=endpoint(run_log, url=["http://a", "http://b"]))
-    idle = targets(found)[1]
+    idle = targets(Evidence(found, measured(found)))[1]
     assert (idle.planned, idle.counts) == (0, {})
     assert all(result.reason for result in idle.metrics.values())
     assert msgspec.json.decode(msgspec.json.encode(idle))["name"] == "http://b"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from loadstone.checks import Evidence
 from loadstone.metrics import all_metrics
@@ -84,6 +85,16 @@ def test_without_a_success_there_are_no_plain_latencies_to_speak_of(told, answer
         "1 request was cut off when the run ended and 1 was cut off at a time limit, and none succeeded: all that is"
         ' known is how long they took at least, which is in the rows "with ... cut off" (with_censored).'
     )
+
+
+def test_rows_that_are_lower_bounds_are_said_to_be(tables, answer, unsent):
+    found = tables(answer(100, due=0), unsent(due=5), rate=10, cap=1)
+    metrics = {name: measure(one, found) for name, one in all_metrics().items()}
+    (plain,) = notices(Evidence(found, metrics))
+    assert plain.endswith(" (with_censored) count each as far as it had come.")
+    metrics["queue_wait"] = replace(metrics["queue_wait"], with_censored_at_least=True)
+    (marked,) = notices(Evidence(found, metrics))
+    assert marked == f"{plain.rstrip('.')}; those with > are lower bounds, as waits were growing."
 
 
 def test_in_which_direction_plain_latencies_are_wrong_is_not_claimed(told, answer):

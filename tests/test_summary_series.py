@@ -59,12 +59,24 @@ def test_medians_count_from_due_and_belong_to_the_bin_of_the_due_time(tables, an
 
 
 def test_what_was_never_sent_is_known_to_have_waited(tables, answer, unsent):
-    answered = [answer(200, due=100, sent=110), answer(1400, due=1100, sent=1200)]
-    few, many = [unsent(due=1050)], [unsent(due=1050), unsent(due=1060)]
-    found = series(tables(*answered, *few, rate=10, cap=1, end_ms=1900))
-    assert found.latency_from_due_p50 == (100.0, 300.0)
-    found = series(tables(*answered, *many, rate=10, cap=1, end_ms=1900))
-    assert found.latency_from_due_p50 == (100.0, None)
+    answered = [answer(200, due=100, sent=110), *(answer(1400 + i, due=1100, sent=1200) for i in range(3))]
+    found = series(tables(*answered, unsent(due=1050), rate=10, cap=1, end_ms=1900))
+    assert found.latency_from_due_p50 == (100.0, 301.0)
+
+
+def test_where_half_of_a_bin_was_left_waiting_its_median_is_not_told(tables, answer, unsent):
+    """Though who came shortly before the stop had waited for less than any answer took, and would count for nothing."""
+    answered = [answer(1400 + i, due=1100, sent=1200) for i in range(3)]
+    late = [unsent(due=1800), unsent(due=1850)]
+    found = series(tables(*answered, *late, rate=10, cap=1, end_ms=1900))
+    assert found.latency_from_due_p50 == (None, 301.0)
+    found = series(tables(*answered, *late, unsent(due=1890), rate=10, cap=1, end_ms=1900))
+    assert found.latency_from_due_p50 == (None, None)
+
+
+def test_what_was_cancelled_as_asked_hides_no_median(tables, answer):
+    cancelled = [answer(due=100, sent=100, done=110, outcome="cancelled-as-planned") for _ in range(3)]
+    assert series(tables(answer(200, due=100), *cancelled, rate=10)).latency_from_due_p50 == (100.0,)
 
 
 def test_a_failure_is_in_no_median(tables, answer):

@@ -27,7 +27,8 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     `with_censored` has the same percentiles with the requests taken into account that we cut off, with the run or at a
     time limit (Kaplan-Meier); null where no such request could have had this metric. `cut_off` are those requests;
     `censored` of them had not come to the metric's end. A percentile that is null there is at least
-    `with_censored_least`. Where no request succeeded it is all that is known, and `thin` speaks of it.
+    `with_censored_least`. With `with_censored_at_least` all of them are lower bounds, since waits were growing when the
+    requests were cut off: those would have waited longer than any before. Where no request succeeded it is all that is known, and `thin` speaks of it.
     """
 
     unit: str
@@ -54,6 +55,7 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     censored: int = 0
     with_censored: dict[str, float | None] | None = None
     with_censored_least: float | None = None
+    with_censored_at_least: bool = False
 
 
 class Check(_Part, frozen=True, kw_only=True):
@@ -116,7 +118,7 @@ class Series(_Part, frozen=True, kw_only=True):
     """Time-weighted mean number of requests that were due and not yet sent; null without due times."""
     latency_from_due_p50: tuple[float | None, ...] | None = None
     """Median of request_latency_from_due over the requests due in the bin, ms, those cut off or never sent taken into
-    account (Kaplan-Meier); null where it is not known, whole without due times."""
+    account (Kaplan-Meier); null where these are half of them or more, where it is not known, whole without due times."""
     ttft_from_due_p50: tuple[float | None, ...] | None = None
     """The same of time_to_first_token_from_due."""
     phases: tuple[Stretch, ...] = ()

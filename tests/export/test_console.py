@@ -229,6 +229,36 @@ def test_a_row_takes_the_requests_cut_off_into_account(valid: Report) -> None:
     assert row.split() == ["+12", "cut", "1,400", "1,800", ">9,000"]
 
 
+def test_lower_bounds_are_told_as_such(valid: Report) -> None:
+    latency = msgspec.structs.replace(
+        censored(valid.metrics["request_latency"], 12, p50=1400.0, p90=1800.0, p99=None),
+        with_censored_at_least=True,
+        thin=("p90",),
+    )
+    cut = msgspec.structs.replace(valid, metrics={**valid.metrics, "request_latency": latency})
+    shown = render(cut, width=100, color=False).splitlines()
+    row = next(line for line in shown if line.startswith("  with 12 cut off"))
+    assert row.split()[4:] == [">1,400", ">1,800~", ">9,000"]
+
+
+def test_the_wait_of_those_never_sent_has_a_row_that_says_so(valid: Report) -> None:
+    """Also where all of them together are fewer than were cancelled as asked, which are other ones."""
+    wait = censored(
+        msgspec.structs.replace(valid.metrics["request_latency"], p50=0.269), 76, p50=187.0, p99=None
+    )
+    waited = msgspec.structs.replace(
+        valid,
+        metrics={**valid.metrics, "queue_wait": wait},
+        load=msgspec.structs.replace(valid.load, cancelled_as_planned=99),
+    )
+    shown = render(waited, width=100, color=False).splitlines()
+    row = shown[1 + next(i for i, line in enumerate(shown) if line.startswith("queue wait"))]
+    assert row.split() == ["with", "76", "never", "sent", "187", ">9,000"]
+    narrow = render(waited, width=40, color=False).splitlines()
+    row = narrow[1 + next(i for i, line in enumerate(narrow) if line.startswith("queue wait"))]
+    assert row.split() == ["+76", "unsent", "187", ">9,000"]
+
+
 def test_requests_cut_off_after_their_first_token_have_a_row_as_well(valid: Report) -> None:
     ttft = censored(valid.metrics["time_to_first_token"], 23, p50=26.4)
     seen = msgspec.structs.replace(
@@ -244,7 +274,6 @@ def test_requests_cut_off_after_their_first_token_have_a_row_as_well(valid: Repo
         ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 105.1, "p99": 200.0}, True),
         ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 100.0, "p99": 189.9}, True),
         ("time_to_first_token", {"p50": 100.0, "p99": 200.0}, {"p50": 100.0, "p99": None}, True),
-        ("queue_wait", {"p50": 100.0, "p99": 200.0}, {"p50": 900.0, "p99": None}, False),
         ("request_latency", {"p50": 100.0, "p99": 200.0}, {"p50": 100.0, "p99": 200.0}, True),
         ("request_latency_from_due", {"p50": 100.0, "p99": 400.0}, {"p50": 100.0, "p99": 400.0}, True),
     ],

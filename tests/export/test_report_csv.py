@@ -76,6 +76,11 @@ def test_what_was_cut_off_has_rows_of_its_own(valid: Report, tmp_path: Path) -> 
         "ttft,ms,km_p50,5.0,",
         "ttft,ms,km_least,9.0,",
     ]
+    growing = msgspec.structs.replace(ttft, with_censored_at_least=True)
+    assert written(valid, tmp_path, ttft=growing).read_text().splitlines()[5:] == [
+        "ttft,ms,km_at_least_p50,5.0,",
+        "ttft,ms,km_least,9.0,",
+    ]
 
 
 def test_a_number_that_is_none_is_never_written(valid: Report, tmp_path: Path) -> None:

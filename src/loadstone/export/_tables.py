@@ -69,9 +69,11 @@ SHORT = {
     "input_sequence_length": "ISL",
     "output_sequence_length": "OSL",
 }
+UNSENT = "never sent"
+"""How requests are called whose wait for a slot had no end."""
 NARROW = 72
 BEYOND = ">"
-"""Before a percentile that is longer than any request was seen to take."""
+"""Before a percentile that is longer than what is shown: than any request was seen to take, or than can be told."""
 GAP = "   "
 THIN = "~"
 NOTHING = f"{UNKNOWN} "
@@ -160,15 +162,14 @@ def _rows(metrics: Metrics, names: Iterable[str], narrow: bool, cancelled: int) 
         numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
         yield _Row(called, printable(result.unit), numbers)
         if result.with_censored and result.cut_off and _matters(name, result, cancelled):
-            more = f"  with {result.cut_off:,} {_ended(result.cut_off, cancelled)}"
-            more = f" +{result.cut_off:,} cut" if narrow else more
+            ended = UNSENT if name == "queue_wait" else _ended(result.cut_off, cancelled)
+            more = f"  with {result.cut_off:,} {ended}"
+            more = f" +{result.cut_off:,} {'unsent' if ended == UNSENT else 'cut'}" if narrow else more
             yield _Row(more, "", _curve(result, result.with_censored, marks))
 
 
 def _matters(name: str, result: MetricResult, cancelled: int) -> bool:
-    """Whether a time with the requests that were cut off is worth a row. The wait for a slot is in the latencies from due."""
-    if name == "queue_wait":
-        return False
+    """Whether a time with the requests that were cut off is worth a row."""
     if name in HEADLINES and result.cut_off > cancelled:
         return True
     curve = result.with_censored or {}
@@ -192,8 +193,9 @@ def _curve(
 ) -> dict[str, str]:
     """The percentiles with the requests cut off; one that nobody saw is beyond the longest time seen."""
     beyond = BEYOND + figures(result.with_censored_least) + " "
+    least = BEYOND if result.with_censored_at_least else ""
     return {
-        stat: beyond if value is None else figures(value) + marks.get(stat, " ")
+        stat: beyond if value is None else least + figures(value) + marks.get(stat, " ")
         for stat, value in percentiles.items()
     }
 

@@ -7,7 +7,7 @@ there are several of them (the warm-up's phase counts as one).
 `samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
 reason is in `report.json`. Where requests were cut off, `cut_off` counts them, `censored` those of them that had not come to
 the metric's end, `km_p50` and its like are the percentiles with these taken into account (Kaplan-Meier), and a
-percentile without a row is at least `km_least`. Numbers are written in full, in the shortest form that reads back the
+percentile without a row is at least `km_least`. Where they are lower bounds they are called `km_at_least_p50` and so on. Numbers are written in full, in the shortest form that reads back the
 same; only finite ones are.
 """
 
@@ -70,10 +70,11 @@ def lines(name: str, result: MetricResult) -> Iterator[Line]:
     if result.with_censored is not None:
         yield metric, "samples", "cut_off", str(result.cut_off)
         yield metric, "samples", "censored", str(result.censored)
-        curve = {**result.with_censored, "least": result.with_censored_least}
-        for stat, value in curve.items():
+        called = "km_at_least_" if result.with_censored_at_least else "km_"
+        curve = {f"{called}{stat}": value for stat, value in result.with_censored.items()}
+        for stat, value in {**curve, "km_least": result.with_censored_least}.items():
             if _finite(value):
-                yield metric, unit, f"km_{stat}", repr(value)
+                yield metric, unit, stat, repr(value)
 
 
 def _finite(value: float | None) -> bool:

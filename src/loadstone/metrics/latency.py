@@ -13,8 +13,11 @@ full observation when the metric's end had come by then, and else is only known 
 Counted from `due`, so are requests that were due and never sent, until their phase stopped. A percentile is read as the
 smallest time t with S(t) <= 1 - q; with nothing cut off that is the sample of rank ceil(q n), while the plain
 percentiles are interpolated between two samples. One that the curve does not come down to is null, and is at least the
-longest time seen. It is taken that a request cut off would have gone on like others that had lasted as long; where
-a server falls behind more and more, or has forgotten a request, it would have taken longer still.
+longest time seen. It is taken that a request cut off would have gone on like others that had lasted as long. Where
+requests wait longer and longer it would have taken longer still, since who still waited came late: so where a run was saturated,
+or its queue at the client was growing, these percentiles of times from `due` (without a limit of ours: of those from `sent`
+as well) are lower bounds, of which `with_censored_at_least` tells; the summary has them with a `>`. With --drain-queue there
+is nothing to be guessed.
 
 An answer of two or more token events that one read completed is *coalesced*, whatever came later: nobody can tell when
 its tokens came. It is left out of everything that looks at them, and kept where only its end counts.
@@ -176,7 +179,7 @@ def request_latency_from_due(tables: Tables) -> Each:
 def queue_wait(tables: Tables) -> Each:
     """How long a request that was due waited at the client for a free slot: sent - due, over all that were sent.
 
-    Only where due times go together with a limit: of concurrency, or of requests before their first token. AIPerf's
+    Those never sent are in `with_censored`, as far as they had waited. Only where due times go together with a limit: of concurrency, or of requests before their first token. AIPerf's
     credit_to_start_latency has no counterpart here.
     """
     waits = tables.ms("due_ns", "sent_ns")

@@ -21,7 +21,7 @@ from loadstone.metrics import Tables, all_metrics
 from loadstone.read.outcome import SUCCESSES
 from loadstone.read.schema import REQUESTS
 from loadstone.report import Report, RunFacts
-from loadstone.summary import groups
+from loadstone.summary import at_least, groups
 from loadstone.summary.load import load_facts
 from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
@@ -49,8 +49,7 @@ def summarise(folder: Path) -> Report:
     table = _table(folder)
     run = run_folder.read_run(folder)
     tables = Tables.read(table, run)
-    metrics = {name: measure(metric, tables) for name, metric in all_metrics().items()}
-    evidence = Evidence(tables, metrics)
+    evidence = _evidence(tables)
     return Report(
         loadstone_version=run.loadstone_version,
         run=RunFacts(
@@ -69,13 +68,13 @@ def summarise(folder: Path) -> Report:
             files={role: name for role, name in _FILES.items() if (folder / name).exists()},
         ),
         certificate=certify(evidence),
-        metrics=metrics,
+        metrics=dict(evidence.metrics),
         outcomes=outcomes(table, tables, folder),
         load=load_facts(evidence),
         series=series(tables),
         phases=groups.phases(table, evidence),
-        targets=groups.targets(tables),
-        models=groups.models(tables),
+        targets=groups.targets(evidence),
+        models=groups.models(evidence),
         config=run.config,
         environment=_environment(run),
     )
@@ -97,6 +96,13 @@ def exit_code(report: Report) -> Exit:
         Exit.INVALID: report.certificate.verdict == "INVALID",
     }
     return precedence(*(code for code, so in holds.items() if so))
+
+
+def _evidence(tables: Tables) -> Evidence:
+    """The tables with every metric of theirs, lower bounds marked."""
+    found = Evidence(tables, {name: measure(metric, tables) for name, metric in all_metrics().items()})
+    behind = at_least.behind(tables, at_least.saturated(found))
+    return Evidence(tables, at_least.marked(found.metrics, tables, behind))
 
 
 def _at_the_end(table: pl.LazyFrame, tables: Tables) -> Tables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -10,6 +10,7 @@ from loadstone.checks import Evidence, courses
 from loadstone.folder import PhaseLog
 from loadstone.metrics import NEEDS, Tables, all_metrics
 from loadstone.report import Group, MetricResult, PhaseFacts
+from loadstone.summary import at_least
 from loadstone.summary.arrivals import arriving, words
 from loadstone.summary.measure import measure
 from loadstone.summary.outcomes import counts
@@ -39,7 +40,11 @@ def phases(table: pl.LazyFrame, evidence: Evidence) -> tuple[PhaseFacts, ...]:
     for log in logs:
         lone = tables.phases == (log,)
         own = tables if lone else Tables.read(table, tables.run, [log.name])
-        numbers = {name: evidence.metrics[name] for name in _told(own)} if lone else _numbers(own)
+        numbers = (
+            {name: evidence.metrics[name] for name in _told(own)}
+            if lone
+            else _numbers(own, _behind(own, evidence))
+        )
         found.append(_phase(log, own, numbers, origin_ns, saturated.get(log.name)))
     return tuple(found)
 
@@ -71,37 +76,43 @@ def _phase(
     )
 
 
-def targets(tables: Tables) -> tuple[Group, ...]:
+def targets(evidence: Evidence) -> tuple[Group, ...]:
     """The measured requests of each server, by its address without secrets; none where there is one server.
 
     What was never sent and could have gone to any is in none of them. Rates are over the window of the whole, so that they
     add up to its own.
     """
-    return _groups("target", tables.config.endpoint.urls, tables)
+    return _groups("target", evidence.tables.config.endpoint.urls, evidence)
 
 
-def models(tables: Tables) -> tuple[Group, ...]:
+def models(evidence: Evidence) -> tuple[Group, ...]:
     """The measured requests of each model, with rates as those of servers; none where there is one."""
-    return _groups("model", tables.config.endpoint.models, tables)
+    return _groups("model", evidence.tables.config.endpoint.models, evidence)
 
 
-def _groups(column: str, names: Sequence[str], tables: Tables) -> tuple[Group, ...]:
+def _groups(column: str, names: Sequence[str], evidence: Evidence) -> tuple[Group, ...]:
     if len(names) < 2:
         return ()
-    numbers = tables.requests[column]
+    tables = evidence.tables
+    numbers, behind = tables.requests[column], _behind(tables, evidence)
     return tuple(
-        _group(name, tables.part((numbers == number).fill_null(False).to_numpy()))
+        _group(name, tables.part((numbers == number).fill_null(False).to_numpy()), behind)
         for number, name in enumerate(names)
     )
 
 
-def _group(name: str, own: Tables) -> Group:
-    return Group(name=name, planned=len(own.requests), counts=counts(own.requests), metrics=_numbers(own))
+def _group(name: str, own: Tables, behind: Collection[str]) -> Group:
+    numbers = _numbers(own, behind)
+    return Group(name=name, planned=len(own.requests), counts=counts(own.requests), metrics=numbers)
 
 
-def _numbers(own: Tables) -> dict[str, MetricResult]:
+def _numbers(own: Tables, behind: Collection[str]) -> dict[str, MetricResult]:
     known = all_metrics()
-    return {name: measure(known[name], own) for name in _told(own)}
+    return at_least.marked({name: measure(known[name], own) for name in _told(own)}, own, behind)
+
+
+def _behind(tables: Tables, evidence: Evidence) -> tuple[str, ...]:
+    return at_least.behind(tables, at_least.saturated(evidence))
 
 
 def _told(tables: Tables) -> list[str]:

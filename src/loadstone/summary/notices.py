@@ -113,8 +113,10 @@ def _about_censored(evidence: Evidence) -> Iterator[str]:
         return
     told = (
         f"{who}. Plain latencies leave them out, and can be too low or too high; the rows"
-        ' "with ... cut off" (with_censored) count each as far as it had come.'
+        ' "with ... cut off" (with_censored) count each as far as it had come'
     )
+    lower_bounds = any(metric.with_censored_at_least for metric in evidence.metrics.values())
+    told += "; those with > are lower bounds, as waits were growing." if lower_bounds else "."
     if (evidence.tables.censored & ~evidence.tables.cancelled).any() and evidence.metrics[
         ALL_TOKENS
     ].mean is not None:

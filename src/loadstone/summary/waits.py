@@ -20,21 +20,24 @@ LEAST_ANSWERS = 8
 def medians(name: str, tables: Tables, bins: Ints, count: int) -> tuple[float | None, ...] | None:
     """The median of a metric over the requests of each bin; None where the metric has no value at all.
 
-    What we cut off or never sent counts as far as it had come (Kaplan-Meier); a median that lies beyond is null, as is
-    that of a bin in which nothing ended.
+    What we cut off or never sent counts as far as it had come (Kaplan-Meier); a median that lies beyond is null. So is
+    that of a bin of whose requests half or more were cut off otherwise than as asked: the others are the lucky ones.
     """
     each = _each(name, tables)
     if each is None:
         return None
     cut = np.full(len(bins), np.nan) if each.cut_off is None else each.cut_off
     broken = np.isfinite(cut)
+    stopped = broken & ~tables.cancelled
     seen = np.isfinite(each.values) & ~broken & (tables.succeeded | tables.cut_off)
     known = np.flatnonzero(broken | seen)
     order = known[np.argsort(bins[known], kind="stable")]
     ends = np.searchsorted(bins[order], np.arange(count + 1))
     found = (order[start:stop] for start, stop in pairwise(ends))
     return tuple(
-        survival(each.values[one[seen[one]]], cut[one[broken[one]]]).percentiles["p50"] if len(one) else None
+        survival(each.values[one[seen[one]]], cut[one[broken[one]]]).percentiles["p50"]
+        if 2 * stopped[one].sum() < len(one)
+        else None
         for one in found
     )
 
