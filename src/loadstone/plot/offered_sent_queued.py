@@ -96,10 +96,10 @@ def _drawn_rates(rates: pl.DataFrame, x: alt.X) -> alt.LayerChart | alt.FacetCha
 
 
 def _legend() -> alt.Legend:
-    offered = alt.datum.label == KINDS[0]
+    offered = f"datum.label == '{KINDS[0]}'"
     return alt.Legend(
-        symbolStrokeWidth=alt.ExprRef(alt.expr.if_(offered, BAND_WIDTH, LINE_WIDTH)),
-        symbolOpacity=alt.ExprRef(alt.expr.if_(offered, BAND_OPACITY, 1)),
+        symbolStrokeWidth=alt.ExprRef(f"{offered} ? {BAND_WIDTH} : {LINE_WIDTH}"),
+        symbolOpacity=alt.ExprRef(f"{offered} ? {BAND_OPACITY} : 1"),
     )
 
 
