@@ -56,6 +56,7 @@ def holds(output: list[str], said: list[str]) -> str | None:
 def run(arguments: list[str] | str, folder: Path) -> subprocess.CompletedProcess[str]:
     scripts = Path(sys.executable).parent
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOADSTONE_")}
+    kept["COLUMNS"] = "100"  # workers of xdist have their own
     environ = {**kept, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder)}
     return subprocess.run(
         arguments, shell=isinstance(arguments, str), cwd=folder, env=environ, check=False, text=True,
