@@ -87,7 +87,7 @@ def test_without_the_extra_it_says_what_to_install(words, monkeypatch, capsys):
     monkeypatch.setattr("loadstone.cli.plot.find_spec", lambda name: None if name == "altair" else find(name))
     assert main(words) == 2
     assert capsys.readouterr().err == (
-        "loadstone: error: plot needs Altair and vl-convert, which are not installed: pip install 'loadstone[plot]'.\n"
+        "loadstone: error: plot needs Altair and vl-convert, which are not installed: pip install '.[plot]' in loadstone's folder.\n"
     )
 
 

@@ -18,7 +18,7 @@ def _installed() -> None:
     """Raises `UsageError` when what draws figures is not installed."""
     if not all(map(find_spec, NEEDED)):
         raise UsageError(
-            "plot needs Altair and vl-convert, which are not installed: pip install 'loadstone[plot]'."
+            "plot needs Altair and vl-convert, which are not installed: pip install '.[plot]' in loadstone's folder."
         )
 
 
