@@ -547,7 +547,10 @@ def test_a_limit_of_the_prefill_is_a_cap_as_well(evidence, open_loop):
     both = evidence(*open_loop(lambda i: 50 + 100 * i), load=load | {"concurrency": 8})
     saturation = next(one for one in certify(both).checks if one.name == "saturation")
     assert "at most 8 in flight and 3 before their first token" in saturation.finding
-    assert "Raise --concurrency or --prefill-concurrency to see whether the server can do more." in saturation.advice
+    assert (
+        "Raise --concurrency or --prefill-concurrency to see whether the server can do more."
+        in saturation.advice
+    )
 
 
 RAMP = {
