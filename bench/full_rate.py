@@ -11,7 +11,7 @@ from bench.table import Item
 from bench.tokens import TokenServer
 
 REPEATS = 1
-BEYOND = 30_000
+BEYOND = 50_000
 """Requests/s that no worker reaches: three times what it can do on the machine this was written on."""
 LOAD = ("--arrival-pattern", "constant", "--workers", "1", "--osl", "1", "--no-inputs-json")
 SHORT_PROMPTS = "16"
