@@ -156,3 +156,19 @@ def test_leaving_is_arranged_for_every_signal(monkeypatch):
     before = handlers()
     leave_at_once()
     assert all(handler not in before for handler in handlers())
+
+
+def test_when_all_is_done_a_signal_changes_nothing():
+    code = (
+        "import os, signal, sys\n"
+        "from loadstone import interrupt\n"
+        "interrupt.leave_at_once()\n"
+        "interrupt.all_done()\n"
+        "class Last:\n"
+        "    def __del__(self, kill=os.kill, me=os.getpid()):\n"
+        "        kill(me, 2)\n"
+        "sys.last = Last()\n"
+        "sys.exit(7)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (7, "")

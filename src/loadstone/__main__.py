@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from loadstone.interrupt import leave_at_once
+from loadstone.interrupt import all_done, leave_at_once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,7 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         leave_at_once()
     from loadstone.cli.entry import enter  # the whole command line
 
-    return enter(sys.argv[1:] if arguments is None else arguments)
+    code = enter(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        all_done()
+    return code
 
 
 if __name__ == "__main__":

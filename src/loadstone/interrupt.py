@@ -31,6 +31,15 @@ def leave_at_once() -> None:
     sys.unraisablehook = _unraisable
 
 
+def all_done() -> None:
+    """The exit code is known: a signal changes nothing any more.
+
+    While the interpreter comes to its end it takes handlers back, and a signal would end it as if nothing had been heeded.
+    """
+    for number in _heeded():
+        signal.signal(number, signal.SIG_IGN)
+
+
 def leave(sentence: str) -> NoReturn:
     """Ends the process here and now, whatever it is doing; files are whole or not there at any moment."""
     with suppress(OSError, ValueError):
