@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from bench.client import profile
 from bench.ground import Ground
 from bench.stamps import MS, quantile
@@ -9,6 +11,12 @@ from bench.table import Item
 from bench.tokens import TokenServer
 
 REPEATS = 3
+
+
+def _off_percent(joined: pl.DataFrame) -> float:
+    """By how much the rate of the sends differs from that of the due times."""
+    due, sent = (joined[name].max() - joined[name].min() for name in ("due_ns", "sent_ns"))
+    return 100 * abs(due / sent - 1)
 
 
 def measure(ground: Ground) -> list[Item]:
@@ -36,5 +44,6 @@ def measure(ground: Ground) -> list[Item]:
         Item(f"open loop {rate}/s: send lag p50", "ms", [quantile(lag, 0.5)]),
         Item(f"open loop {rate}/s: send lag p99", "ms", [quantile(lag, 0.99)], 1.0),
         Item(f"open loop {rate}/s: other work on the machine", "cores", [run.others_cores(server_cpu_s)]),
+        Item(f"open loop {rate}/s: recorded rate off the planned", "%", [_off_percent(joined)], 0.1),
         Item(f"open loop {rate}/s: drift (median lag, last tenth - first)", "ms", [drift], 0.1),
     ]
