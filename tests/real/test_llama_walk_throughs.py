@@ -94,10 +94,10 @@ def test_instants_are_in_order(walk):
 
 
 def test_a_connection_that_the_server_closes_after_each_answer_is_no_failure(static):
-    """It says keep-alive and hangs up all the same; the next request meets a dead connection and goes out again."""
+    """It says keep-alive and hangs up all the same; the next request sees that, or meets a dead connection and goes again."""
     requests = static.requests
     assert requests["connect_ns"].null_count() == 0
-    assert 0 < requests["retries"].sum() <= len(requests)
+    assert requests["retries"].is_in([0, 1]).all()
     assert static.report["outcomes"]["retries"] == requests["retries"].sum()
 
 
