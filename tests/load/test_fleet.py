@@ -391,6 +391,23 @@ def test_a_worker_that_hangs_is_killed_some_time_after_the_cut(led, monkeypatch)
     assert run.ends == {CUT: 1}
 
 
+def test_a_worker_that_still_awaits_answers_of_an_earlier_phase_is_not_overdue(led, monkeypatch):
+    monkeypatch.setattr(fleet_module, "OVERDUE_S", 0.1)
+
+    def late(peer):
+        peer.request()
+        time.sleep(1.0)
+        peer.send(peer.ANSWER)
+
+    run = led(late, answering, due=[-1] * 20, workers=1, first_rows=(0, 1))
+    run.lead(
+        phase(name="warmup", slots=2, requests=1),
+        phase(slots=2, requests=19, first_row=1, duration_ns=100 * MS, grace_ns=0, seamless=True),
+    )
+    assert run.fleet.deaths == {}
+    assert run.flights[0].end == COMPLETE
+
+
 def test_a_worker_that_is_stopped_is_killed_and_the_other_goes_on(led, monkeypatch):
     monkeypatch.setattr(fleet_module, "STOPPED_S", 0.4)
     run = led(slow, due=[-1] * 100)

@@ -6,10 +6,8 @@ The slots of a load are one such capacity, requests before their first token ano
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
-Steps = Sequence[tuple[int, int]]
-"""From which moment on (ns from a start), how many."""
+from loadstone.plan.steps import Steps
 
 NEVER_NS = 1 << 62
 UNLIMITED = 1 << 62

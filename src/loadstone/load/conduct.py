@@ -18,7 +18,7 @@ from loadstone.load.counted import drawn_rows, due_rows
 from loadstone.load.course import Busy, Course, chain, dated
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
-from loadstone.load.job import PhaseDone, PhaseSent
+from loadstone.load.job import PhaseDone, PhaseSent, latest
 from loadstone.plan.schedule import DEFAULT_GRACE_S, Phase
 
 NOTICE_NS = 30_000_000
@@ -158,8 +158,7 @@ class Conduct:
             waiting = course.waiting(drawn, live.fields[Field.DRAWN], live.fields[Field.QUEUED])
             tick(course.phase, course.elapsed_s(), waiting)
 
-        cuts = [order.cut_ns(order.start_ns) for order in orders]
-        self._cut_ns = None if None in cuts else max(cut for cut in cuts if cut is not None)
+        self._cut_ns = latest(order.cut_ns(order.start_ns) for order in orders)
 
         def ended(number: int) -> None:
             self._ended(phases[number - first])

@@ -30,6 +30,7 @@ from loadstone.load.job import (
     StopOrder,
     Trouble,
     Word,
+    latest,
 )
 from loadstone.plan.steps import share
 from loadstone.plan.store import ROW, rows_file
@@ -127,7 +128,7 @@ class Fleet:
                 next_tick = time.monotonic() + TICK_S
                 tick()
                 over = set.intersection(*(set(words) for words in done.values()))
-                self._end_overdue(orders[-1], over)
+                self._end_overdue(orders, over)
                 self._end_silent(over)
         return list(done.values())
 
@@ -202,8 +203,8 @@ class Fleet:
         for index in workers:
             self._children[index].kill(because)
 
-    def _end_overdue(self, order: PhaseOrder, over: set[int]) -> None:
-        cut_ns = self._stop.cut_ns if self._stop else self._cut_ns(order)
+    def _end_overdue(self, orders: Sequence[PhaseOrder], over: set[int]) -> None:
+        cut_ns = self._stop.cut_ns if self._stop else latest(map(self._cut_ns, orders))
         if cut_ns is not None and time.monotonic_ns() > cut_ns + OVERDUE_S * 1e9:
             why = f"had not ended its requests {OVERDUE_S:g} s after they were cancelled, then killed"
             self._kill(self.alive - over, why)

@@ -5,6 +5,7 @@ The job holds the request head and with it the key; it exists in memory and in a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -95,6 +96,12 @@ class PhaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="phase"):
         if start_ns is None or self.duration_ns is None or self.grace_ns is None:
             return None
         return start_ns + self.duration_ns + self.grace_ns
+
+
+def latest(cuts: Iterable[int | None]) -> int | None:
+    """The last of several moments at which what is under way is cancelled; None: one of them never comes."""
+    known = list(cuts)
+    return None if None in known else max((cut for cut in known if cut is not None), default=None)
 
 
 class BeginOrder(msgspec.Struct, frozen=True, kw_only=True, tag="begin"):
