@@ -14,28 +14,41 @@ FLOORS = [
     {"__init__", "errors"},
     {
         "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt", "patience",
-        "child", "dist", "figures", "stats", "report",
+        "child", "dist", "figures", "stats", "report", "roofline",
     },
     {"wire", "tokens"},
     {"config"},
     {"plan"},
     {"endpoints", "sources"},
-    {"load", "read", "sim"},
+    {"load", "read", "sim", "telemetry"},
     {"metrics"},
     {"checks"},
     {"summary", "export", "tui", "compose", "preflight"},
     {"hooks"},
     {"crew", "account", "rebuild", "plot"},
     {"settle"},
-    {"run"},
+    {"virtual"},
+    {"capacity", "run"},
     {"cli"},
     {"__main__"},
 ]  # fmt: skip
 """From the ground up. A room may import from lower floors and from itself, never from its own floor or above."""
 
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-OPENS_SIM = {"cli", "crew", "settle", "sim"}
-NUMPY = {"read", "metrics", "stats", "checks", "summary", "plot"}
+OPENS_SIM = {"capacity", "cli", "crew", "settle", "sim", "virtual"}
+NUMPY = {
+    "read",
+    "metrics",
+    "stats",
+    "checks",
+    "summary",
+    "plot",
+    "roofline",
+    "sim",
+    "virtual",
+    "capacity",
+    "telemetry",
+}
 NUMPY_WHEN_ASKED = NUMPY | {"export"}
 
 

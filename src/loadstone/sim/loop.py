@@ -65,7 +65,7 @@ class Server:
         self._stamps = Stamps()
         self._truth = _open_truth(options.truth)
         self._truth_rests = True
-        self._engine: Engine[Turn] = Engine(_cost(options), options.max_num_seqs)
+        self._engine: Engine[Turn] = Engine(_cost(options), options.max_num_seqs or 256)
         self._connections: dict[Turn, Connection] = {}
         self._selector = selectors.DefaultSelector()
         self._listener = listen(options)

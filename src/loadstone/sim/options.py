@@ -10,10 +10,14 @@ import msgspec
 from loadstone.config import ENGINE, MASK, Count, CountOrZero, Seed, option
 from loadstone.config.secrets import named_like_secret
 from loadstone.errors import UsageError, did_you_mean
+from loadstone.roofline.setup import KvType, Weights
 
 Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
 Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
 """Bounded by an hour: an endless step is an engine that hangs, which is not meant."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+PositiveRate = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 JOINS = "+"
@@ -40,24 +44,191 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     null: Annotated[
         bool, option("--null", help="No engine: answer at once, to measure the client.", group="Server")
     ] = False
+    gpu: Annotated[
+        str | None,
+        option(
+            "--gpu",
+            help="Accelerator whose speed and memory the engine has (loadstone roofline --list); without one, steps take"
+            " the times below.",
+            group="Hardware",
+        ),
+    ] = None
+    hf_config_path: Annotated[
+        str | None,
+        option(
+            "--hf-config-path",
+            help="Shape of the model: a known name or a config.json; default: the model's name.",
+            group="Hardware",
+        ),
+    ] = None
+    calibration: Annotated[
+        str | None,
+        option(
+            "--calibration", help="Efficiencies from loadstone roofline --fit: its file.", group="Hardware"
+        ),
+    ] = None
+    quantization: Annotated[
+        Weights | None,
+        option("--quantization", help="Type of the weights; default: as published.", group="Hardware"),
+    ] = None
+    kv_cache_dtype: Annotated[
+        Literal["auto"] | KvType,
+        option("--kv-cache-dtype", help="Type of the KV cache; auto: bf16.", group="Hardware"),
+    ] = "auto"
+    tensor_parallel_size: Annotated[
+        Count, option("--tensor-parallel-size", help="Devices that share every matrix.", group="Hardware")
+    ] = 1
+    pipeline_parallel_size: Annotated[
+        Count, option("--pipeline-parallel-size", help="Groups that share the layers.", group="Hardware")
+    ] = 1
+    data_parallel_size: Annotated[
+        Count, option("--data-parallel-size", help="Engines behind one router.", group="Hardware")
+    ] = 1
+    enable_expert_parallel: Annotated[
+        bool,
+        option(
+            "--enable-expert-parallel",
+            help="Spread the experts over all devices, data parallel ones too.",
+            group="Hardware",
+        ),
+    ] = False
     prefill_us_per_token: Annotated[
-        Microseconds, option("--prefill-us-per-token", help="Time for each prompt token.", group="Engine")
+        Microseconds,
+        option("--prefill-us-per-token", help="Without --gpu: time for each prompt token.", group="Engine"),
     ] = 20.0
-    step_ms: Annotated[Milliseconds, option("--step-ms", help="Fixed time of one step.", group="Engine")] = (
-        10.0
-    )
+    step_ms: Annotated[
+        Milliseconds, option("--step-ms", help="Without --gpu: fixed time of one step.", group="Engine")
+    ] = 10.0
     step_us_per_sequence: Annotated[
         Microseconds,
         option(
             "--step-us-per-sequence",
-            help="Time a step takes longer for each running request.",
+            help="Without --gpu: time a step takes longer for each running request.",
             group="Engine",
         ),
     ] = 20.0
     max_num_seqs: Annotated[
-        Count,
-        option("--max-num-seqs", help="Requests that run together at most; others wait.", group="Engine"),
-    ] = 256
+        Count | None,
+        option(
+            "--max-num-seqs",
+            help="Requests that run together at most; default: as vLLM, by the device (256 without --gpu).",
+            group="Engine",
+        ),
+    ] = None
+    max_num_batched_tokens: Annotated[
+        Count | None,
+        option(
+            "--max-num-batched-tokens",
+            help="Tokens of one step at most; default: as vLLM, by the device (8192 without --gpu).",
+            group="Engine",
+        ),
+    ] = None
+    max_model_len: Annotated[
+        Count | None,
+        option(
+            "--max-model-len",
+            help="Longest prompt and answer together; default: the model's (without --gpu: as fits).",
+            group="Engine",
+        ),
+    ] = None
+    enable_chunked_prefill: Annotated[
+        bool,
+        option(
+            "--enable-chunked-prefill", help="Split prompts over steps; no-: whole ones only.", group="Engine"
+        ),
+    ] = True
+    long_prefill_token_threshold: Annotated[
+        CountOrZero,
+        option(
+            "--long-prefill-token-threshold",
+            help="Longest chunk of a prompt; 0: as the tokens of a step allow.",
+            group="Engine",
+        ),
+    ] = 0
+    scheduling_policy: Annotated[
+        Literal["fcfs", "priority"],
+        option(
+            "--scheduling-policy",
+            help="Order of waiting requests: arrival, or their field priority.",
+            group="Engine",
+        ),
+    ] = "fcfs"
+    block_size: Annotated[
+        Count, option("--block-size", help="Tokens of one KV cache block.", group="Memory")
+    ] = 16
+    gpu_memory_utilization: Annotated[
+        Share, option("--gpu-memory-utilization", help="Share of the device's memory to use.", group="Memory")
+    ] = 0.92
+    num_gpu_blocks_override: Annotated[
+        Count | None,
+        option(
+            "--num-gpu-blocks-override",
+            help="KV cache blocks; default: what the memory holds (without --gpu: 65536).",
+            group="Memory",
+        ),
+    ] = None
+    enable_prefix_caching: Annotated[
+        bool,
+        option("--enable-prefix-caching", help="Reuse the KV cache of equal beginnings.", group="Memory"),
+    ] = True
+    num_speculative_tokens: Annotated[
+        CountOrZero,
+        option(
+            "--num-speculative-tokens", help="Draft tokens of a step; 0: no speculation.", group="Speculation"
+        ),
+    ] = 0
+    acceptance_rates: Annotated[
+        str,
+        option(
+            "--acceptance-rates",
+            help="Chance that a draft token is accepted when those before it were, by position: 0.8+0.7; the last one"
+            " goes on.",
+            group="Speculation",
+        ),
+    ] = "0.8"
+    draft_cost: Annotated[
+        Share,
+        option(
+            "--draft-cost",
+            help="A draft token's time as a share of a step that decodes one token.",
+            group="Speculation",
+        ),
+    ] = 0.05
+    router: Annotated[
+        Literal["round-robin", "least-loaded", "prefix-affine"],
+        option("--router", help="Which engine a request goes to.", group="Deployment"),
+    ] = "round-robin"
+    prefill_replicas: Annotated[
+        CountOrZero,
+        option(
+            "--prefill-replicas",
+            help="Engines that only take in prompts and hand the KV cache on; 0: every engine does both.",
+            group="Deployment",
+        ),
+    ] = 0
+    kv_transfer_gbps: Annotated[
+        PositiveRate,
+        option(
+            "--kv-transfer-gbps", help="Rate of handing a KV cache on, Gbit/s a request.", group="Deployment"
+        ),
+    ] = 200.0
+    startup_s: Annotated[
+        Seconds,
+        option(
+            "--startup-s",
+            help="Time before it answers, as a server that loads its weights.",
+            group="Deployment",
+        ),
+    ] = 0.0
+    output_tokens: Annotated[
+        str,
+        option(
+            "--output-tokens",
+            help="Where answers end: even (up to the limit asked for), N, normal:MEAN+STD, lognormal:MEDIAN+SIGMA or"
+            " exponential:MEAN; never above the limit.",
+            group="Answers",
+        ),
+    ] = "even"
     default_max_tokens: Annotated[
         Count,
         option("--default-max-tokens", help="Longest answer when a request names no limit.", group="Answers"),

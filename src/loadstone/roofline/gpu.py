@@ -1,0 +1,37 @@
+"""What a datasheet says of an accelerator. Dense figures only: what vendors print for sparse matrices is twice as much."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Compute = Literal["fp32", "bf16", "fp8", "int8", "fp4"]
+"""In which arithmetic matrices are multiplied."""
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """One accelerator, or for CPUs one socket. Figures are per device."""
+
+    name: str
+    """As in `--gpu`: lower case, such as `h100-sxm`."""
+    title: str
+    """As people write it: H100 SXM5 80 GB."""
+    memory_bytes: int
+    """What the driver says there is, not what is printed on the box."""
+    bandwidth: float
+    """Peak of its memory, bytes/s."""
+    flops: dict[Compute, float]
+    """Peak FLOP/s by arithmetic, dense; one that is missing is not in the hardware."""
+    link_bandwidth: float | None
+    """To the other devices of the node, bytes/s in one direction, all links together; None: it has none but PCIe."""
+    link_latency_s: float
+    """What one collective operation takes however small it is."""
+    network_bandwidth: float | None = None
+    """To other nodes, bytes/s a device in one direction; None: not known."""
+    node_devices: int = 8
+    """As many share a node's links."""
+    usd_hour: float | None = None
+    """A representative on-demand price of one device; None: none was found."""
+    sources: dict[str, str]
+    """Where each figure comes from, by the field's name."""

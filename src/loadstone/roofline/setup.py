@@ -1,0 +1,57 @@
+"""How a model is run on devices: number types, the ways of splitting it, and how near to the datasheet it comes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Weights = Literal["fp32", "bf16", "fp8", "int8", "int4", "mxfp4", "fp4"]
+"""How weights are stored. int4 and mxfp4 are multiplied as bf16 (W4A16), fp4 as fp4 where there is such hardware."""
+KvType = Literal["fp32", "bf16", "fp8"]
+
+
+class Precision(msgspec.Struct, frozen=True, kw_only=True):
+    """Number types."""
+
+    weights: Weights = "bf16"
+    kv: KvType = "bf16"
+
+
+class Parallel(msgspec.Struct, frozen=True, kw_only=True):
+    """How many devices share a model, and how. `data` are replicas of attention; with `expert` they share the experts.
+
+    Without `expert`, data-parallel replicas of a model are engines of their own, and `data` is 1 here.
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: bool = False
+
+    @property
+    def devices(self) -> int:
+        """Devices in all."""
+        return self.tensor * self.pipeline * self.data
+
+
+class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
+    """How near real steps come to the peaks, and what they take on top. 1 and 0 are the datasheet's floor.
+
+    The defaults are assumptions until they are fitted to measured runs (`loadstone roofline --fit`).
+    """
+
+    bandwidth: float = 0.8
+    """Share of the memory's peak that is reached while weights and KV cache are read."""
+    compute: float = 0.6
+    """Share of the peak FLOP/s that matrix products reach."""
+    step_s: float = 0.0005
+    """Launches and scheduling of a step, whatever is in it."""
+    sequence_s: float = 5e-6
+    """What each sequence of a step adds: sampling, its tokens' way out."""
+    link: float = 0.7
+    """Share of the links' peak that collective operations reach."""
+
+
+FLOOR = Efficiency(bandwidth=1.0, compute=1.0, step_s=0.0, sequence_s=0.0, link=1.0)
+"""The datasheet: no real step is faster."""

@@ -1,0 +1,1 @@
+"""A run on a virtual clock: the same plan through the same engine, without sockets and without waiting."""
