@@ -18,13 +18,17 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     """As people write it: H100 SXM5 80 GB."""
     memory_bytes: int
-    """What the driver says there is, not what is printed on the box."""
+    """What CUDA, ROCm or the operating system says there is, which `--gpu-memory-utilization` is a share of; not what is
+    printed on the box."""
     bandwidth: float
     """Peak of its memory, bytes/s."""
     flops: dict[Compute, float]
     """Peak FLOP/s by arithmetic, dense; one that is missing is not in the hardware."""
     link_bandwidth: float | None
-    """To the other devices of the node, bytes/s in one direction, all links together; None: it has none but PCIe."""
+    """To the other devices of the node, bytes/s in one direction, all links together (PCIe where it has nothing better); None: not
+    known."""
+    mesh: bool = False
+    """Each device has a link of its own to each other one of the node (AMD), so that fewer devices use fewer links."""
     link_latency_s: float
     """What one collective operation takes however small it is."""
     network_bandwidth: float | None = None
