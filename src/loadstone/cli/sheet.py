@@ -40,6 +40,9 @@ class Flag(click.Option):
         name = option.path.replace(".", "__")
         if option.kind == "switch":
             main, *others = option.flags
+            if main.startswith("--no-"):  # what it leaves out has a flag of another kind
+                super().__init__([*option.flags, name], is_flag=True, flag_value=False, default=None)
+                return
             declared = [f"{main}/--no-{main.removeprefix('--')}", *others]
             super().__init__([*declared, name], default=None)
         else:
@@ -50,7 +53,7 @@ class Flag(click.Option):
         option = self.option
         shorts = [flag for flag in option.flags if not flag.startswith("--")]
         longs = [flag for flag in option.flags if flag.startswith("--")]
-        if option.kind == "switch":
+        if option.kind == "switch" and not longs[0].startswith("--no-"):
             off = f"--no-{longs[0].removeprefix('--')}"
             longs = [*longs, off] if whole else [off if option.default else longs[0]]
         names = ", ".join(shorts + (longs if whole else longs[:1]))

@@ -10,7 +10,7 @@ from loadstone.config.secrets import PATHS
 from loadstone.config.tree import EndpointConfig, ServerConfig
 from loadstone.errors import UsageError
 from loadstone.wire.request import header_name, parse_header
-from loadstone.wire.url import is_path
+from loadstone.wire.url import is_path, page_address
 
 _OURS = {"model": "--model", "stream": "--streaming", "messages": None, "prompt": None}
 """Request fields that are not extra, and the flag that sets them."""
@@ -53,6 +53,8 @@ def server_without_effect(here: ServerConfig) -> Iterator[Rule]:
         yield Rule(f"server.{name}", not here.reset_kv_cache, "has no effect without --reset-kv-cache.")
     for name in ("profiler_start_path", "profiler_stop_path"):
         yield Rule(f"server.{name}", not here.profiler, "has no effect without --server-profiler.")
+    for name in ("metrics_urls", "metrics_interval_s"):
+        yield Rule(f"server.{name}", not here.metrics, "has no effect with --no-server-metrics.")
 
 
 def check_request(here: EndpointConfig, server: ServerConfig) -> None:
@@ -62,6 +64,8 @@ def check_request(here: EndpointConfig, server: ServerConfig) -> None:
     _check_path("endpoint.path", here.path)
     for name in PATHS:
         _check_path(f"server.{name}", getattr(server, name))
+    for page in server.metrics_urls:
+        page_address(page)
     for name in here.extra_inputs.keys() & _OURS.keys():
         advice = f"use {_OURS[name]}." if _OURS[name] else "the prompts are made by loadstone."
         raise UsageError(f"endpoint.extra_inputs.{name}: is not an extra field; {advice}")

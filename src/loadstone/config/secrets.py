@@ -68,6 +68,7 @@ def masked(config: Config) -> dict[str, Any]:
         endpoint["session_end_header"] = _masked_header(here.session_end_header)
     for name in PATHS:
         tree["server"][name] = masked_query(tree["server"][name])
+    tree["server"]["metrics_urls"] = [masked_url(page) for page in config.server.metrics_urls]
     return tree
 
 
@@ -99,7 +100,7 @@ def _texts(config: Config, tree: Mapping[str, Any]) -> Iterator[tuple[str | None
     """Every text of the configuration that may hold a secret, and what is shown of it."""
     here, endpoint = config.endpoint, tree["endpoint"]
     yield from zip(here.headers, endpoint["headers"], strict=True)
-    yield from ((url, masked_url(url)) for url in here.urls)
+    yield from ((url, masked_url(url)) for url in (*here.urls, *config.server.metrics_urls))
     yield from ((getattr(here, name), endpoint[name]) for name in ("session_end_header", "path", "proxy"))
     yield from ((getattr(config.server, name), tree["server"][name]) for name in PATHS)
 
@@ -119,7 +120,7 @@ def secrets(endpoint: EndpointConfig, server: ServerConfig | None = None) -> lis
     """Every secret of a request, of those to the `server` itself too, in every spelling; what holds another comes
     before it.
     """
-    paths = [getattr(server, name) for name in PATHS] if server else []
+    paths = [*(getattr(server, name) for name in PATHS), *server.metrics_urls] if server else []
     whole = [*_secrets(endpoint), *(part for path in paths for part in _of_query(path))]
     found = {spelt for secret in whole if secret for spelt in spellings(secret)}
     return sorted(found, key=lambda secret: (-len(secret), secret))

@@ -308,6 +308,23 @@ class ServerConfig(Section, frozen=True, kw_only=True):
     profiler_stop_path: Annotated[
         str, rare("--server-profiler-stop-path", "Where its end is asked for.", form="PATH", secret=True)
     ] = "/stop_profile"
+    metrics: Annotated[
+        bool,
+        rare("--no-server-metrics", "Leave the servers' Prometheus pages unread."),
+    ] = True
+    metrics_urls: Annotated[
+        tuple[str, ...],
+        rare(
+            "--server-metrics",
+            "Also read this Prometheus page while the run lasts, beside /metrics of every --url; repeatable.",
+            form="URL",
+            secret=True,
+        ),
+    ] = ()
+    metrics_interval_s: Annotated[
+        Annotated[float, msgspec.Meta(ge=0.1)],
+        rare("--server-metrics-interval", "Read every page this often, s.", most=3600),
+    ] = 1.0
 
 
 class InputConfig(Section, frozen=True, kw_only=True):

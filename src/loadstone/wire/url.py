@@ -84,6 +84,21 @@ def parse(url: str) -> Target:
     return Target(tls, host, port or (443 if tls else 80), _base(parts.path), parts.query)
 
 
+def page_address(url: str, page: str = "/metrics") -> tuple[Target, str]:
+    """The server of one page and the page's path and query, as given; `page` where the address names none.
+
+    Raises `UsageError`, which shows neither a user nor a query.
+    """
+    try:
+        target = parse(url)
+    except UsageError as error:
+        raise UsageError(str(error).replace("endpoint.url", "server.metrics_urls", 1)) from None
+    text = url.strip()
+    parts = urlsplit(text if "://" in text else f"http://{text}")
+    path = parts.path if parts.path.strip("/") else page
+    return target, f"{path}?{parts.query}" if parts.query else path
+
+
 def shown(url: str) -> str:
     """An address as a message may show it: without user, query and fragment, which may hold a key."""
     bare = re.sub(r"[^/?#]*@", "***@", url)
