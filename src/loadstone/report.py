@@ -288,6 +288,8 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     failing: Failing | None = None
     """Where the failures ended the load: since when."""
     seed: int
+    simulated: bool = False
+    """Whether it was computed on a virtual clock (--virtual): then nothing was measured."""
     saturated: bool
     notices: tuple[str, ...]
     """What a reader has to know to read the numbers right: reuse of prompts, estimated counts, ..."""

@@ -25,6 +25,18 @@ from loadstone.config.rules import Rule, refused
 from loadstone.config.tree import Config
 from loadstone.errors import UsageError, did_you_mean
 
+NOT_VIRTUAL = (
+    "endpoint.connection_reuse",
+    "endpoint.connect_timeout_s",
+    "endpoint.max_response_bytes",
+    "server.reset_kv_cache",
+    "server.profiler",
+    "load.workers",
+    "output.keep",
+    "output.check_tokens",
+)
+"""Settings of what a run on the virtual clock does not have."""
+
 
 def check(config: Config) -> Config:
     """The same configuration, when its parts fit together and the files it names can be used.
@@ -59,6 +71,9 @@ def _without_effect(config: Config, endpoint: ModuleType) -> Iterator[Rule]:
     yield from _input_without_effect(config, endpoint)
     yield from _turns_without_effect(config)
     yield Rule("output.force", config.output.folder is None, "has no effect without --artifact-dir.")
+    for path in NOT_VIRTUAL:
+        why = "has no effect with --virtual, which has no sockets and no processes; leave it out."
+        yield Rule(path, config.endpoint.virtual, why)
     uncounted = config.input.tokenizer == "none" and config.output.check_tokens == "all"
     yield Rule("output.check_tokens", uncounted, "needs a tokenizer; leave out --tokenizer none.")
 

@@ -86,6 +86,13 @@ class EndpointConfig(Section, frozen=True, kw_only=True):
             secret=True,
         ),
     ] = "localhost:8000"
+    virtual: Annotated[
+        bool,
+        rare(
+            "--virtual",
+            "With sim: compute the run on a virtual clock instead of waiting for it; the report says so.",
+        ),
+    ] = False
     url_strategy: Annotated[
         Literal["round-robin", "random", "weighted", "least-in-flight"] | None,
         rare(

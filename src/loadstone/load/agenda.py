@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -27,15 +27,21 @@ Conversation = tuple[int, int]
 
 
 class Agenda:
-    """One of `workers`. `due_ns` is when to look for what is due; 0: at once, something has changed."""
+    """One of `workers`. `due_ns` is when to look for what is due; 0: at once, something has changed.
 
-    def __init__(self, worker: int, workers: int, targets: int) -> None:
+    `rows` opens the rows of a phase; without it they are read from its file as they are.
+    """
+
+    def __init__(
+        self, worker: int, workers: int, targets: int, rows: Callable[[PhaseOrder], Rows] | None = None
+    ) -> None:
         self.stages: dict[int, Stage] = {}
         """Phases under way by number: the last one begins conversations, those before it only end theirs."""
         self.homes = Homes(targets, first=worker)
         self.due_ns = 0
         self._worker = worker
         self._workers = workers
+        self._rows = rows or self._file
         self._orders: deque[PhaseOrder] = deque()
         """Phases that follow without a pause."""
         self._places = Capacity()
@@ -202,5 +208,5 @@ class Agenda:
         self.stages[order.number] = Stage(order, start_ns, slots)
         self.due_ns = 0
 
-    def _rows(self, order: PhaseOrder) -> Rows:
+    def _file(self, order: PhaseOrder) -> Rows:
         return Dealt(order, self._worker, self._workers) if order.slots is None else Shared(order)

@@ -28,6 +28,11 @@ class Limit(Generic[T]):
         """Takes the limit off `thing`, if it has one."""
         self._until.pop(thing, None)
 
+    @property
+    def next_ns(self) -> int | None:
+        """When the first of them is up; None when there is none."""
+        return next(iter(self._until.values()), None)
+
     def expired(self, now: int) -> Iterator[T]:
         """Those whose time is up, each taken off as it is given."""
         while self._until and next(iter(self._until.values())) <= now:
