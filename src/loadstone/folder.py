@@ -174,6 +174,8 @@ class RunLog(_Part, kw_only=True):
     stopped_why: str | None = None
     """The same as one sentence."""
     deaths: list[DeathLog] = []
+    simulated: bool = False
+    """Computed on a virtual clock: no server was asked, nothing was measured. Times count from its beginning."""
 
 
 def read_run(folder: Path) -> RunLog:
