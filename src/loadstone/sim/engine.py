@@ -1,86 +1,440 @@
-"""The engine: requests wait, are taken into the batch, and all of the batch get one token a step.
+"""The engine: schedule, cost, postprocess, step by step, as vLLM's scheduler does it.
 
-Schedule, cost, postprocess: `begin` takes in what waits and says when the step will be over, `finish` hands out
-its tokens. The caller brings the clock, real or virtual. Knows no sockets, no text, no HTTP.
+`begin` schedules a step and says when it will be over; `finish` hands out what it brought. The caller brings the clock,
+real or virtual. One rule: a step costs the same however many sequences decode. Knows no sockets, no text, no HTTP.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Generic, TypeVar
+from array import array
+from itertools import count
+from typing import Generic, NamedTuple, TypeVar
 
-from loadstone.sim.cost import Cost
+from loadstone.roofline.work import StepCost, Work
+from loadstone.sim.blocks import KvBlocks
+from loadstone.sim.decodes import Decodes, Speculative
+from loadstone.sim.sequence import Sequence
+from loadstone.sim.waiting import ByPriority, Fcfs
+
+TRIM_STEPS = 1 << 16
+"""The times of so many steps are kept, and of those that somebody still needs."""
+AT_ONCE_STEPS = 1024
+"""Of a constant batch."""
 
 
-class Sequence:
-    """One request inside the engine: so many tokens in, so many out."""
+class TooLong(Exception):
+    """A sequence that this engine could never serve; the message says by how much."""
 
-    __slots__ = ("output_tokens", "produced", "prompt_tokens")
 
-    def __init__(self, prompt_tokens: int, output_tokens: int) -> None:
-        self.prompt_tokens = prompt_tokens
-        self.output_tokens = output_tokens
-        self.produced = 0
+class Limits(NamedTuple):
+    """What an engine takes at a time; the names are vLLM's."""
 
-    @property
-    def ended(self) -> bool:
-        """Whether its last token is out."""
-        return self.produced >= self.output_tokens
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 8192
+    blocks: int = 65_536
+    block_size: int = 16
+    max_model_len: int | None = None
+    chunked: bool = True
+    long_prefill_token_threshold: int = 0
+    by_priority: bool = False
+    caching: bool = True
+    draft_rates: tuple[float, ...] = ()
+    """The chance of each draft token of speculation; empty: none."""
+    draft_share: float = 0.0
+    """What a draft token costs, as a share of a step that decodes one."""
+    prefill_only: bool = False
+    """It hands its sequences on when their prompts are in."""
+    seed: int = 0
 
 
 S = TypeVar("S", bound=Sequence)
 
 
 class Engine(Generic[S]):
-    """Continuous batching: a request joins the batch at the step after its arrival and leaves with its last token.
+    """One engine. Between `begin` and `finish` a step is under way (`step_end_ns`).
 
-    A prompt is taken in whole by the step that admits it, which also brings its first token.
+    What the last step brought: `began` (first tokens), `ended` (last ones), `resumed` (the first after a preemption),
+    `handed` (prompts that are in, where another engine goes on). The other sequences of `decoding` got their tokens too.
     """
 
-    def __init__(self, cost: Cost, max_num_seqs: int) -> None:
-        self._cost = cost
-        self._max_num_seqs = max_num_seqs
-        self.waiting: deque[S] = deque()
+    def __init__(self, cost: StepCost, limits: Limits) -> None:
+        self.limits = limits
+        self.waiting: Fcfs[S] | ByPriority[S] = ByPriority() if limits.by_priority else Fcfs()
         self.running: dict[S, None] = {}
-        self._step: list[S] = []
+        """All that are in the batch, in the order in which they came to it."""
+        self.blocks = KvBlocks(limits.blocks)
+        self.step = 0
+        """Steps that are over."""
         self.step_end_ns: int | None = None
         """When the step under way is over; None between steps."""
+        self.began: list[S] = []
+        self.ended: list[S] = []
+        self.resumed: list[S] = []
+        self.handed: list[S] = []
+        self.preemptions = 0
+        self.prefix_queries = 0
+        """Tokens of prompts that were looked for in the prefix cache."""
+        self.prefix_hits = 0
+        """Those that were found."""
+        self.last_work = Work()
+        """What the step under way, or the last one, does."""
+        self._cost = cost
+        self._decodes: Decodes[S] = (
+            Speculative(limits.block_size, limits.draft_rates, limits.seed)
+            if limits.draft_rates
+            else Decodes(limits.block_size, cost.window)
+        )
+        self._prefilling: dict[S, None] = {}
+        self._chunks: list[tuple[S, int]] = []
+        self._fickle = False
+        """The next in line does not fit now but may in a step without a change: when less of it is found, its first chunk
+        reaches less far."""
+        self._steps = 0
+        """Steps under way, taken as one."""
+        self._ends = array("q")
+        self._first_end = 1
+        """The step whose end is the first of `_ends`."""
+        self._orders = count(1)
+
+    @property
+    def decoding(self) -> dict[S, None]:
+        """The sequences whose prompts are in."""
+        return self._decodes.sequences
+
+    @property
+    def drafts(self) -> tuple[int, int]:
+        """Draft tokens of all that have decoded here, and those of them that were accepted."""
+        found = self._decodes
+        return (found.drafted, found.accepted) if isinstance(found, Speculative) else (0, 0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.running or self.waiting)
+
+    # ---- coming and going ---------------------------------------------------------------------------------
+
+    def check(self, sequence: Sequence) -> None:
+        """Raises `TooLong` for a sequence that could never be served."""
+        limits = self.limits
+        tokens = sequence.prompt_tokens + sequence.output_tokens
+        drafts = len(limits.draft_rates)
+        if limits.max_model_len is not None and tokens > limits.max_model_len:
+            raise TooLong(f"{tokens} tokens, and max_model_len is {limits.max_model_len}")
+        if -(-(tokens + drafts) // limits.block_size) > limits.blocks:
+            raise TooLong(
+                f"{tokens} tokens, and the KV cache holds {limits.blocks * limits.block_size - drafts}"
+            )
+        if not limits.chunked and tokens > limits.max_num_batched_tokens:
+            raise TooLong(
+                f"{tokens} tokens, and without chunked prefill a step takes {limits.max_num_batched_tokens}"
+            )
 
     def add(self, sequence: S) -> None:
-        """Queues a request; it is served in order of arrival."""
-        self.waiting.append(sequence)
+        """Queues a request. Raises `TooLong`."""
+        self.check(sequence)
+        if not self.limits.caching:
+            sequence.keys = ()
+        sequence.order = sequence.order or next(self._orders)
+        self.waiting.add(sequence)
 
     def drop(self, sequence: S) -> None:
         """Forgets a request whose client has left; a step under way costs what it costs."""
-        if sequence in self.running:
-            del self.running[sequence]
-        elif sequence in self.waiting:
+        if sequence in self.waiting:
             self.waiting.remove(sequence)
+        elif sequence in self.running:
+            self._settle()
+            self._leave(sequence, self._steps)
 
-    def begin(self, at_ns: int) -> int | None:
-        """Starts a step at `at_ns` and returns when it will be over; None when there is nothing to do."""
-        prompt_tokens = self._admit()
-        if not self.running:
+    def _settle(self) -> None:
+        """Of several steps taken as one all but the last are over."""
+        if self._steps > 1:
+            self._decodes.advance(self.step + self._steps - 1, self._steps - 1)
+            self.step += self._steps - 1
+            self._steps = 1
+
+    def _leave(self, sequence: S, ahead: int = 0) -> None:
+        """Takes a running sequence out of the batch; blocks have been taken for `ahead` more steps than are over."""
+        del self.running[sequence]
+        if sequence in self._prefilling:
+            del self._prefilling[sequence]
+            stored, blocks = sequence.computed, sequence.blocks
+        else:
+            joined = sequence.joined
+            assert joined is not None, "what runs and is not prefilled decodes"
+            blocks = self._decodes.blocks(sequence, min(self.step + ahead, sequence.last_step))
+            stored = self._decodes.leave(sequence, self.step)
+            first = joined - self._first_end
+            sequence.note_times(self._ends[first : self.step + 1 - self._first_end])
+            sequence.base = sequence.produced(self.step)
+            sequence.joined = None
+        self.blocks.give(sequence.keys[: stored // self.limits.block_size], sequence.named, blocks)
+        sequence.blocks = sequence.named = 0
+
+    # ---- a step begins ------------------------------------------------------------------------------------
+
+    def begin(self, at_ns: int, until_ns: int | None = None) -> int | None:
+        """Starts a step at `at_ns` and returns when it will be over; None when there is nothing to do.
+
+        With `until_ns` several steps may be taken as one: of a constant batch, and the last begins before that moment.
+        """
+        if not self.running and not self.waiting:
             return None
-        self._step = list(self.running)
-        self.step_end_ns = at_ns + self._cost(prompt_tokens, len(self._step))
-        return self.step_end_ns
+        step = self.step + 1
+        preempted = self._take_blocks(step)
+        self._chunks = []
+        self._fickle = False
+        if self._prefilling or self.waiting:
+            budget = self.limits.max_num_batched_tokens - len(self.decoding) * self._decodes.tokens_each
+            budget, preempted = self._continue(budget, preempted)
+            if not preempted:
+                self._admit(budget, at_ns)
+        self._sum_up()
+        ends = self._ends
+        if len(ends) >= TRIM_STEPS:
+            self._trim()
+        most = 1
+        if until_ns is not None and not (self._chunks or preempted or self._fickle):
+            most = self._decodes.constant(self.step, self.blocks.free)
+        self._steps = 1
+        duration_ns = self._duration_ns()
+        end_ns = at_ns + duration_ns
+        ends.append(end_ns)
+        if most > 1 and until_ns is not None and end_ns < until_ns:
+            # Contexts only grow, so no further step is shorter than this one.
+            fit = 1 + (until_ns - end_ns) // duration_ns
+            end_ns = self._go_on(end_ns, until_ns, min(most - 1, fit))
+        self.step_end_ns = end_ns
+        return end_ns
 
-    def _admit(self) -> int:
-        prompt_tokens = 0
-        while self.waiting and len(self.running) < self._max_num_seqs:
-            sequence = self.waiting.popleft()
+    def _take_blocks(self, step: int) -> bool:
+        """Takes the blocks that decodes need; whether somebody had to give way for it."""
+        preempted = False
+        while (needed := self._decodes.needs(step)) > self.blocks.free:
+            self._preempt(0)
+            preempted = True
+        self.blocks.take(needed)
+        return preempted
+
+    def _preempt(self, ahead: int) -> S:
+        """Puts the last of the batch back to the line; it will be computed again, as far as it is not found."""
+        running = self.running
+        sequence = (
+            max(running, key=lambda one: (one.priority, one.order))
+            if self.limits.by_priority
+            else next(reversed(running))
+        )
+        self._leave(sequence, ahead)
+        sequence.target = sequence.prompt_tokens + sequence.base
+        sequence.computed = 0
+        sequence.remote = False
+        sequence.preemptions += 1
+        self.preemptions += 1
+        self.waiting.put_back(sequence)
+        return sequence
+
+    def _continue(self, budget: int, preempted: bool) -> tuple[int, bool]:
+        """Schedules prompts that are partly in; the tokens left of the step, and whether somebody had to give way."""
+        for sequence in list(self._prefilling):
+            if budget <= 0:
+                break
+            if sequence not in self._prefilling:  # it gave way to one before it
+                continue
+            chunk = self._chunk(sequence.target - sequence.computed, budget)
+            while (missing := self._missing(sequence, sequence.computed + chunk)) > self.blocks.free:
+                preempted = True
+                if self._preempt(1) is sequence:
+                    break
+            else:
+                self._schedule(sequence, chunk, missing)
+                budget -= chunk
+        self._chunks = [entry for entry in self._chunks if entry[0] in self._prefilling]
+        return budget, preempted
+
+    def _chunk(self, left: int, budget: int) -> int:
+        threshold = self.limits.long_prefill_token_threshold
+        return min(left, budget, threshold) if threshold else min(left, budget)
+
+    def _missing(self, sequence: S, tokens: int) -> int:
+        """Blocks that a sequence lacks to have so many tokens in the KV cache."""
+        return -(-tokens // self.limits.block_size) - sequence.blocks
+
+    def _schedule(self, sequence: S, chunk: int, blocks: int) -> None:
+        """Has so many tokens of a prompt computed by the step about to begin."""
+        size = self.limits.block_size
+        self.blocks.take(blocks)
+        sequence.blocks += blocks
+        named = sequence.named
+        if sequence.keys and named == sequence.computed // size:
+            sequence.named += self.blocks.name(sequence.keys[named : (sequence.computed + chunk) // size])
+        self._chunks.append((sequence, chunk))
+
+    def _admit(self, budget: int, at_ns: int) -> None:
+        """Takes in who waits, as long as there is room for one more, tokens for it, and blocks."""
+        limits, blocks = self.limits, self.blocks
+        while self.waiting and len(self.running) < limits.max_num_seqs and budget > 0:
+            sequence = self.waiting.first()
+            hit = self._found(sequence)
+            computed = sequence.target - 1 if sequence.remote else hit * limits.block_size
+            left = sequence.target - computed
+            if not limits.chunked and left > budget:
+                break
+            chunk = self._chunk(left, budget)
+            keys = sequence.keys[:hit]
+            missing = -(-(computed + chunk) // limits.block_size) - hit
+            if missing > blocks.free - (blocks.idle(keys) if hit else 0):
+                self._fickle = hit > 0
+                break
+            self.waiting.remove(sequence)
             self.running[sequence] = None
-            prompt_tokens += sequence.prompt_tokens
-        return prompt_tokens
+            self._prefilling[sequence] = None
+            if hit:
+                blocks.share(keys)
+            self._count_hits(sequence, hit, at_ns)
+            sequence.blocks = sequence.named = hit
+            sequence.computed = computed
+            self._schedule(sequence, chunk, missing)
+            budget -= chunk
 
-    def finish(self) -> list[S]:
-        """Ends the step: every sequence in it that is still here has one more token; ended ones leave."""
-        served = [sequence for sequence in self._step if sequence in self.running]
-        for sequence in served:
-            sequence.produced += 1
-            if sequence.ended:
-                del self.running[sequence]
-        self._step = []
+    def _found(self, sequence: S) -> int:
+        """Leading blocks of a sequence that are in the prefix cache; its last token is always computed."""
+        if not sequence.keys or sequence.remote:
+            return 0
+        return self.blocks.match(sequence.keys, (sequence.target - 1) // self.limits.block_size)
+
+    def _count_hits(self, sequence: S, hit: int, at_ns: int) -> None:
+        if self.limits.caching and not sequence.remote and not sequence.preemptions:
+            self.prefix_queries += sequence.target
+            self.prefix_hits += hit * self.limits.block_size
+        if sequence.scheduled_ns is None:
+            sequence.scheduled_ns = at_ns
+            sequence.cached_tokens = hit * self.limits.block_size
+
+    # ---- its cost -----------------------------------------------------------------------------------------
+
+    def _sum_up(self) -> None:
+        """What the step does, as sums."""
+        work, decodes = self.last_work, self._decodes
+        batch = len(decodes.sequences)
+        each = decodes.tokens_each
+        work.sequences = batch
+        work.prefill_tokens = 0
+        work.new_tokens = batch * each
+        work.kv_tokens = decodes.kv_tokens + batch * each
+        work.pairs = work.kv_tokens * each
+        window = self._cost.window
+        if window is None:
+            for sequence, chunk in self._chunks:
+                self._add_chunk(sequence.computed, chunk)
+            work.window_kv_tokens, work.window_pairs = work.kv_tokens, work.pairs
+            return
+        work.window_kv_tokens = decodes.window_kv_tokens + decodes.growing
+        work.window_pairs = work.window_kv_tokens * each
+        for sequence, chunk in self._chunks:
+            self._add_chunk(sequence.computed, chunk)
+            work.window_kv_tokens += min(sequence.computed, window - 1) + chunk
+            work.window_pairs += windowed_pairs(sequence.computed, chunk, window)
+
+    def _add_chunk(self, computed: int, chunk: int) -> None:
+        work = self.last_work
+        work.sequences += 1
+        work.prefill_tokens += chunk
+        work.new_tokens += chunk
+        work.kv_tokens += computed + chunk
+        work.pairs += chunk * computed + chunk * (chunk + 1) // 2
+
+    def _duration_ns(self) -> int:
+        duration_ns = self._cost.step_ns(self.last_work)
+        batch = len(self.decoding)
+        if not self.limits.draft_rates or not batch:
+            return duration_ns
+        plain = Work()
+        plain.new_tokens = plain.sequences = batch
+        plain.kv_tokens = plain.pairs = self._decodes.kv_tokens + batch
+        plain.window_kv_tokens = plain.window_pairs = plain.kv_tokens
+        drafts = len(self.limits.draft_rates) * self.limits.draft_share
+        return duration_ns + int(drafts * self._cost.step_ns(plain))
+
+    def _go_on(self, end_ns: int, until_ns: int, most: int) -> int:
+        """Takes up to `most` further steps of the same batch with the one that ends at `end_ns`; when the last is over.
+
+        Each begins before `until_ns`.
+        """
+        batch, growing = len(self.decoding), self._decodes.growing
+        work, ends = self.last_work, self._ends
+        taken = 0
+        while taken < most and end_ns < until_ns:
+            before = taken
+            _grow(work, 1, batch, growing)
+            for duration_ns in self._cost.steps_ns(work, min(most - taken, AT_ONCE_STEPS), batch, growing):
+                end_ns += duration_ns
+                ends.append(end_ns)
+                taken += 1
+                if end_ns >= until_ns:
+                    break
+            _grow(work, taken - before - 1, batch, growing)
+        self.blocks.take(self._decodes.take(self.step + 2, taken))
+        self._steps += taken
+        return end_ns
+
+    # ---- a step ends --------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Ends the step under way and hands out what it brought."""
+        self.began, self.ended, self.resumed, self.handed = [], [], [], []
+        steps, self._steps = self._steps, 0
+        self.step += steps
         self.step_end_ns = None
-        return served
+        self._decodes.advance(self.step, steps)
+        for sequence in self._decodes.ending(self.step):
+            self._leave(sequence)
+            self.ended.append(sequence)
+        for sequence, chunk in self._chunks:
+            if sequence in self._prefilling:  # else its client has left
+                sequence.computed += chunk
+                if sequence.computed == sequence.target:
+                    self._take_in(sequence)
+
+    def _take_in(self, sequence: S) -> None:
+        """A prompt is in, and its next token is out; or it goes to another engine with what was computed."""
+        if self.limits.prefill_only:
+            self._leave(sequence)
+            self.handed.append(sequence)
+            return
+        del self._prefilling[sequence]
+        (self.resumed if sequence.base else self.began).append(sequence)
+        sequence.base += 1
+        if sequence.base < sequence.output_tokens:
+            self._decodes.join(sequence, self.step)
+            return
+        del self.running[sequence]
+        sequence.note_times(self._ends[-1:])
+        full = sequence.target // self.limits.block_size
+        self.blocks.give(sequence.keys[:full], sequence.named, sequence.blocks)
+        sequence.blocks = sequence.named = 0
+        self.ended.append(sequence)
+
+    def _trim(self) -> None:
+        """Forgets the times that nobody needs any more."""
+        first = min((one.joined for one in self.decoding if one.joined is not None), default=self.step + 1)
+        gone = first - self._first_end
+        if gone > 0:
+            del self._ends[:gone]
+            self._first_end = first
+
+
+def windowed_pairs(computed: int, chunk: int, window: int) -> int:
+    """Query-key pairs of a chunk of a prompt, behind `computed` tokens, where each token sees `window` at most.
+
+    The sum over i = 1..chunk of min(computed + i, window).
+    """
+    growing = min(chunk, max(0, window - computed))
+    return growing * computed + growing * (growing + 1) // 2 + (chunk - growing) * window
+
+
+def _grow(work: Work, steps: int, batch: int, growing: int) -> None:
+    """The sums of a step of the same batch so many steps later."""
+    work.kv_tokens += steps * batch
+    work.pairs += steps * batch
+    work.window_kv_tokens += steps * growing
+    work.window_pairs += steps * growing

@@ -1,0 +1,78 @@
+"""From options to engines: what their steps cost, what they hold, and how they stand behind one address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from loadstone.errors import UsageError
+from loadstone.roofline.work import StepCost
+from loadstone.sim.cost import Linear
+from loadstone.sim.deployment import Deployment
+from loadstone.sim.engine import Engine, Limits
+from loadstone.sim.options import JOINS, SimOptions
+from loadstone.sim.sequence import Sequence
+
+S = TypeVar("S", bound=Sequence)
+LINEAR = Limits()
+"""What an engine without a device takes at a time."""
+
+
+def deployment(options: SimOptions) -> Deployment[S]:
+    """The engines that the options ask for. Raises `UsageError` where the model, the device or its memory forbid them."""
+    cost, limits = _linear(options)
+    prefill = limits._replace(prefill_only=True)
+    return Deployment(
+        [Engine(cost, limits) for _ in range(options.data_parallel_size)],
+        options.router,
+        [Engine(cost, prefill) for _ in range(options.prefill_replicas)],
+        _transfer(options, 0.0),
+    )
+
+
+def _linear(options: SimOptions) -> tuple[StepCost, Limits]:
+    cost = Linear(
+        round(options.step_ms * 1e6),
+        round(options.step_us_per_sequence * 1e3),
+        round(options.prefill_us_per_token * 1e3),
+    )
+    return cost, _limits(options, LINEAR)
+
+
+def _limits(options: SimOptions, default: Limits) -> Limits:
+    """What an engine takes at a time: as told, else as the device's defaults say."""
+    return Limits(
+        max_num_seqs=options.max_num_seqs or default.max_num_seqs,
+        max_num_batched_tokens=options.max_num_batched_tokens or default.max_num_batched_tokens,
+        blocks=options.num_gpu_blocks_override or default.blocks,
+        block_size=options.block_size,
+        max_model_len=options.max_model_len or default.max_model_len,
+        chunked=options.enable_chunked_prefill,
+        long_prefill_token_threshold=options.long_prefill_token_threshold,
+        by_priority=options.scheduling_policy == "priority",
+        caching=options.enable_prefix_caching,
+        draft_rates=_draft_rates(options),
+        draft_share=options.draft_cost,
+        seed=options.seed,
+    )
+
+
+def _draft_rates(options: SimOptions) -> tuple[float, ...]:
+    """The chance of each draft position; the last one given goes on."""
+    given = options.acceptance_rates.split(JOINS)
+    try:
+        rates = [float(rate) for rate in given]
+    except ValueError:
+        rates = []
+    if not rates or not all(0 <= rate <= 1 for rate in rates):
+        raise UsageError(
+            f"acceptance_rates = {options.acceptance_rates!r}: give chances between 0 and 1, such as 0.8{JOINS}0.7."
+        )
+    drafts = options.num_speculative_tokens
+    return tuple((rates + [rates[-1]] * drafts)[:drafts])
+
+
+def _transfer(options: SimOptions, token_bytes: float) -> Callable[[int], int]:
+    """How long a KV cache of so many tokens is on its way, in ns."""
+    ns_a_token = token_bytes * 8 / options.kv_transfer_gbps
+    return lambda tokens: round(tokens * ns_a_token)
