@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 Compute = Literal["fp32", "bf16", "fp8", "int8", "fp4"]
 """In which arithmetic matrices are multiplied."""
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One accelerator, or for CPUs one socket. Figures are per device."""
 
     name: str
     """As in `--gpu`: lower case, such as `h100-sxm`."""
     title: str
     """As people write it: H100 SXM5 80 GB."""
-    memory_bytes: int
+    memory_bytes: Annotated[int, msgspec.Meta(gt=0)]
     """What CUDA, ROCm or the operating system says there is, which `--gpu-memory-utilization` is a share of; not what is
     printed on the box."""
-    bandwidth: float
+    bandwidth: Positive
     """Peak of its memory, bytes/s."""
-    flops: dict[Compute, float]
+    flops: Annotated[dict[Compute, Positive], msgspec.Meta(min_length=1)]
     """Peak FLOP/s by arithmetic, dense; one that is missing is not in the hardware."""
-    link_bandwidth: float | None
-    """To the other devices of the node, bytes/s in one direction, all links together (PCIe where it has nothing better); None: not
-    known."""
+    link_bandwidth: Positive | None = None
+    """To the other devices of the node, bytes/s in one direction, all links together (PCIe where it has
+    nothing better); None: not known."""
     mesh: bool = False
     """Each device has a link of its own to each other one of the node (AMD), so that fewer devices use fewer links."""
-    link_latency_s: float
+    link_latency_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """What one collective operation takes however small it is."""
-    network_bandwidth: float | None = None
+    network_bandwidth: Positive | None = None
     """To other nodes, bytes/s a device in one direction; None: not known."""
-    node_devices: int = 8
+    node_devices: Annotated[int, msgspec.Meta(ge=1)] = 8
     """As many share a node's links."""
-    usd_hour: float | None = None
+    usd_hour: Annotated[float, msgspec.Meta(ge=0)] | None = None
     """A representative on-demand price of one device; None: none was found."""
-    sources: dict[str, str]
+    sources: dict[str, str] = {}
     """Where each figure comes from, by the field's name."""
