@@ -217,6 +217,10 @@ class Composition:
         is_filled = self._opened[number] >= max(1, 2 * (phase.slots or 0))
         return self._whole[number] or bool(is_reached and is_filled)
 
+    def is_whole(self, number: int) -> bool:
+        """Whether a phase has no more rows to come."""
+        return self._whole[number]
+
     def unfinished(self, wanted: int = 0) -> int | None:
         """The first phase that has more rows to come, from the one on in which row `wanted` lies; None: no one has."""
         numbers = range(self._phase_of(wanted), len(self._whole))
