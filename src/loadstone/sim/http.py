@@ -91,13 +91,21 @@ class RequestReader:
         self._done.append(Request(method, path, self._headers, b"".join(self._body), keep_alive, query))
 
 
-def response(status: int, body: bytes, *, keep_alive: bool = True) -> bytes:
-    """A whole JSON response."""
+JSON = b"application/json"
+
+
+def response(status: int, body: bytes, *, keep_alive: bool = True, content_type: bytes = JSON) -> bytes:
+    """A whole response."""
     phrase = HTTPStatus(status).phrase.encode()
     connection = b"" if keep_alive else b"Connection: close\r\n"
-    return (
-        b"HTTP/1.1 %d %b\r\nServer: %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n%b"
-        % (status, phrase, SERVER, len(body), connection, body)
+    return b"HTTP/1.1 %d %b\r\nServer: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b" % (
+        status,
+        phrase,
+        SERVER,
+        content_type,
+        len(body),
+        connection,
+        body,
     )
 
 

@@ -41,6 +41,14 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             "--truth", help="Write what really happened to this file, a JSON line a request.", group="Server"
         ),
     ] = None
+    steps: Annotated[
+        str | None,
+        option(
+            "--steps",
+            help="Write when each step began and its tokens were sent to this file.",
+            group="Server",
+        ),
+    ] = None
     null: Annotated[
         bool, option("--null", help="No engine: answer at once, to measure the client.", group="Server")
     ] = False
