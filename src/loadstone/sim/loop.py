@@ -1,7 +1,7 @@
-"""The built-in engine as a server: one thread, one loop, real sockets and real time around `Engine`.
+"""The built-in engine as a server: one thread, one loop, real sockets and real time around a `Deployment`.
 
-A step starts where the last one ended, on the engine's own time line, so that a late burst of sends does not
-stretch the steps. Answers as it should; `faulty.py` has the one that does not.
+A step starts where the last one ended, on the engine's own time line, before anything is sent: so neither a late loop nor
+the burst of sends stretches the steps. Answers as it should; `faulty.py` has the one that does not.
 """
 
 from __future__ import annotations
@@ -15,25 +15,34 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
+from typing import TypeVar
 
 from loadstone.errors import UsageError
-from loadstone.sim.cost import Cost, linear
-from loadstone.sim.engine import Engine
+from loadstone.sim.build import deployment
+from loadstone.sim.deployment import Deployment
+from loadstone.sim.engine import TooLong
+from loadstone.sim.exposition import CONTENT_TYPE, Page
 from loadstone.sim.http import Refused, Request, RequestReader, response
 from loadstone.sim.openai import Answer, ApiError, Asked
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.routes import HOOKS, route
 from loadstone.sim.stamps import GONE, Received, Stamps
+from loadstone.sim.step_log import StepFile, StepRow
+from loadstone.sim.tallies import Served, Tallies, cache_config
 from loadstone.sim.truth import TruthFile, TruthRow
 from loadstone.sim.turn import Turn
 
 BACKLOG = 4096
 CATCH_UP_NS = 5_000_000
 """A step may start this much in the past; a loop that is later than that gives the time up for lost."""
+NEVER_NS = 1 << 62
 TRUTH_REST_S = 0.05
 """The truth file is written out when nothing has happened for this long, and at the end."""
+METRICS = "/metrics"
+RESET = "/reset_prefix_cache"
 
 
 class Connection:
@@ -58,22 +67,26 @@ class Server:
     """A listening server. `run` serves until `stop` is called, from any thread or signal; then `close`."""
 
     def __init__(self, options: SimOptions) -> None:
-        """Listens. Raises `UsageError` when the address or the truth file cannot be had."""
+        """Listens. Raises `UsageError` when the address, a file or the memory for the model cannot be had."""
         self._options = options
+        self._deployment: Deployment[Turn] = deployment(options)
+        self._tallies = Tallies(self._deployment)
+        self._page = Page(options.models[0], cache_config(options, self._deployment), self._tallies)
         self._created = int(time.time())
         self._answers = itertools.count(1)
         self._stamps = Stamps()
-        self._truth = _open_truth(options.truth)
+        self._truth = _opened(TruthFile, "truth", options.truth)
         self._truth_rests = True
-        self._engine: Engine[Turn] = Engine(_cost(options), options.max_num_seqs or 256)
+        self._steps = _opened(StepFile, "steps", options.steps)
         self._connections: dict[Turn, Connection] = {}
         self._selector = selectors.DefaultSelector()
-        self._listener = listen(options)
+        self._opens_ns = time.monotonic_ns() + round(options.startup_s * 1e9)
+        """Until then the port is closed, as that of a server that loads its weights."""
+        self._listener = bound(options) if options.startup_s else listen(options)
         self._stamps.ask(self._listener)
         self.port: int = self._listener.getsockname()[1]
         self._wake, self.waker = socket.socketpair()
         self._stopped = False
-        self._watch(self._listener, self._accept)
         self._watch(self._wake, self._woken)
         for end in (self._wake, self.waker):
             end.setblocking(False)
@@ -84,12 +97,17 @@ class Server:
             self.waker.send(b"\0")
 
     def run(self) -> None:
-        """Serves until stopped."""
+        """Serves until stopped, once it has started up. Raises `UsageError` when it cannot listen then."""
+        self._start_up()
+        clock = time.monotonic_ns
         while not self._stopped:
             if self._wait():
+                due_ns = self._deployment.next_ns or NEVER_NS
                 for key, mask in self._selector.select(0):
                     self._ready(key, mask)
-            self._advance(time.monotonic_ns())
+                    if clock() >= due_ns:  # the others are ready in the next round too
+                        break
+            self._advance(clock())
 
     def close(self) -> None:
         """Gives every descriptor back and completes the truth file."""
@@ -99,8 +117,9 @@ class Server:
         self._selector.close()
         for sock in (self._listener, self._wake, self.waker):
             sock.close()
-        if self._truth:
-            self._truth.close()
+        for file in (self._truth, self._steps):
+            if file:
+                file.close()
 
     def live_with(self, fd: int) -> None:
         """Stops when the other end of `fd`, a pipe, is closed."""
@@ -114,6 +133,16 @@ class Server:
 
     # ---- the loop ----
 
+    def _start_up(self) -> None:
+        """Waits until it is time to listen."""
+        while not self._stopped and (left_ns := self._opens_ns - time.monotonic_ns()) > 0:
+            for key, _ in self._selector.select(left_ns / 1e9):
+                key.data()
+        if not self._stopped:
+            if self._options.startup_s:
+                _listen(self._listener, self._options)
+            self._watch(self._listener, self._accept)
+
     def _watch(self, what: socket.socket | int, action: Callable[[], None]) -> None:
         self._selector.register(what, selectors.EVENT_READ, action)
 
@@ -123,15 +152,15 @@ class Server:
         select() on the selector's own descriptor: it counts microseconds where epoll counts milliseconds.
         """
         ready, _, _ = select.select([self._selector], [], [], self._patience_s())
-        if not ready and not self._truth_rests and self._truth and not self._engine.running:
+        if not ready and not self._truth_rests and self._truth and not self._deployment.busy:
             self._truth.flush()
             self._truth_rests = True
         return bool(ready)
 
     def _patience_s(self) -> float | None:
-        end_ns = self._engine.step_end_ns
-        if end_ns is not None:
-            return max(end_ns - time.monotonic_ns(), 0) / 1e9
+        next_ns = self._deployment.next_ns
+        if next_ns is not None:
+            return max(next_ns - time.monotonic_ns(), 0) / 1e9
         return None if self._truth_rests else TRUTH_REST_S
 
     def _ready(self, key: selectors.SelectorKey, mask: int) -> None:
@@ -145,16 +174,49 @@ class Server:
             self._read(target)
 
     def _advance(self, now_ns: int) -> None:
-        """Ends the step under way when its time has come and starts the next one."""
-        end_ns = self._engine.step_end_ns
-        if end_ns is None:
-            self._engine.begin(now_ns)
-        elif now_ns >= end_ns:
-            for turn in self._engine.finish():
-                connection = self._connections[turn]
-                self._emit(connection, turn, turn.advance(time.monotonic_ns()))
-                self._take(connection)
-            self._engine.begin(max(end_ns, time.monotonic_ns() - CATCH_UP_NS))
+        """Ends the steps under way whose time has come, starts the next ones, and sends what the ended ones brought."""
+        engines = self._deployment
+        due_ns = engines.next_ns
+        if due_ns is None or due_ns > now_ns:
+            engines.begin(now_ns)  # on engines that had nothing to do
+            return
+        at_ns = max(due_ns, now_ns - CATCH_UP_NS)
+        engines.finish(at_ns)
+        served = self._tallies.served()
+        engines.begin(at_ns)
+        if self._steps is None:
+            self._hand_out(served, at_ns)
+            return
+        begun_ns = time.monotonic_ns()
+        self._hand_out(served, at_ns)
+        tokens = sum(len(one.turns) for one in served)
+        self._steps.add(
+            StepRow(due_ns=due_ns, begun_ns=begun_ns, sent_ns=time.monotonic_ns(), sequences=tokens)
+        )
+
+    def _hand_out(self, served: list[Served[Turn]], at_ns: int) -> None:
+        """Sends the tokens of steps that were over at `at_ns`."""
+        clock, connections = time.monotonic_ns, self._connections
+        for one in served:
+            batch = self._tallies.batch(one, at_ns)
+            for turn, tokens in one.turns:
+                connection = connections.get(turn)
+                if connection is None:  # its client has left meanwhile
+                    continue
+                now_ns = clock()
+                data = turn.advance(tokens, now_ns)
+                sent_ns = turn.truth.sent_ns
+                if sent_ns is not None:
+                    sent_ns += [now_ns] * tokens
+                batch.out(turn, tokens, now_ns)
+                if turn.over:
+                    self._record(turn)
+                    connection.turn = None
+                    self._send(connection, data)
+                    self._take(connection)
+                elif data:
+                    self._send(connection, data)
+            batch.close()
 
     def _woken(self) -> None:
         self._stopped = True
@@ -217,25 +279,51 @@ class Server:
             request, received = connection.queue.popleft()
             connection.closing = not request.keep_alive
             try:
+                if request.path == METRICS:
+                    self._show(connection, request)
+                    continue
                 found = route(request, self._options, self._created)
+                if isinstance(found, bytes):
+                    self._do(request, received)
+                    self._send(connection, response(200, found, keep_alive=request.keep_alive))
+                else:
+                    self._start(connection, found, request, received)
             except ApiError as error:
                 self._send(connection, response(error.status, error.body(), keep_alive=request.keep_alive))
-                continue
-            if isinstance(found, bytes):
-                if request.path in HOOKS:
-                    self._note(request, received)
-                self._send(connection, response(200, found, keep_alive=request.keep_alive))
-            else:
-                self._start(connection, found, request, received)
+
+    def _show(self, connection: Connection, request: Request) -> None:
+        """Answers with the page of metrics, which needs no key. Raises `ApiError`."""
+        if request.method != "GET":
+            message = f"{METRICS} takes GET only"
+            raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowedError", message)
+        page = self._page.render()
+        self._send(connection, response(200, page, keep_alive=request.keep_alive, content_type=CONTENT_TYPE))
+
+    def _do(self, request: Request, received: Received) -> None:
+        """Does what was asked for, where that is more than to answer, and notes it."""
+        if request.path == RESET:
+            self._deployment.reset_prefix_cache()
+        if request.path in HOOKS:
+            self._note(request, received)
 
     def _start(self, connection: Connection, asked: Asked, request: Request, received: Received) -> None:
+        """Begins an answer. Raises `ApiError` for one that the engine could never give."""
         answer, truth = self._prepared(asked, request, received)
-        turn = connection.turn = Turn(asked, answer, truth, request.keep_alive)
-        self._connections[turn] = connection
+        turn = Turn(asked, answer, truth, request.keep_alive)
         if self._options.null:
-            self._emit(connection, turn, turn.at_once(time.monotonic_ns()))
-        else:
-            self._engine.add(turn)
+            data = turn.at_once(time.monotonic_ns())
+            self._tallies.at_once(turn)
+            self._record(turn)
+            self._send(connection, data)
+            return
+        try:
+            self._deployment.add(turn)
+        except TooLong as error:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "BadRequestError", f"too long: {error}") from None
+        if self._truth and asked.stream:
+            truth.sent_ns = []
+        connection.turn = turn
+        self._connections[turn] = connection
 
     def _prepared(self, asked: Asked, request: Request, received: Received) -> tuple[Answer, TruthRow]:
         """The answer to spell and the row of its truth."""
@@ -248,17 +336,9 @@ class Server:
         )
         return Answer(asked, answer_id, int(time.time()), asked.model), truth
 
-    def _emit(self, connection: Connection, turn: Turn, data: bytes) -> None:
-        """Sends what a token brought; the last one sets the connection free."""
-        if turn.ended:
-            self._record(turn)
-            connection.turn = None
-        if data:
-            self._send(connection, data)
-
     def _record(self, turn: Turn | Play) -> None:
         if isinstance(turn, Turn):
-            del self._connections[turn]
+            self._connections.pop(turn, None)
         if self._truth:
             self._truth.add(turn.row())
             self._truth_rests = False
@@ -308,36 +388,52 @@ class Server:
         if turn:
             turn.truth.bytes_sent -= min(len(connection.out), turn.truth.bytes_sent)
             if isinstance(turn, Turn):
-                self._engine.drop(turn)
+                self._tallies.left(turn)
+                self._deployment.drop(turn)
             self._record(turn)
         self._look(connection, 0)
         connection.sock.close()
 
 
-def _cost(options: SimOptions) -> Cost:
-    return linear(
-        round(options.step_ms * 1e6),
-        round(options.step_us_per_sequence * 1e3),
-        round(options.prefill_us_per_token * 1e3),
-    )
-
-
 def listen(options: SimOptions) -> socket.socket:
     """A socket that listens where the options say. Raises `UsageError`."""
+    listener = bound(options)
+    _listen(listener, options)
+    return listener
+
+
+def bound(options: SimOptions) -> socket.socket:
+    """A socket that has the address, and refuses who connects to it. Raises `UsageError`."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener = socket.create_server((options.host, options.port), family=family, backlog=BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((options.host, options.port))
     except OSError as error:
-        where = f"{options.host} port {options.port}"
-        raise UsageError(
-            f"cannot listen on {where}: {error.strerror}; choose another --port or --host."
-        ) from None
+        listener.close()
+        raise _no_address(options, error) from None
     listener.setblocking(False)
     return listener
 
 
-def _open_truth(path: str | None) -> TruthFile | None:
+def _listen(listener: socket.socket, options: SimOptions) -> None:
     try:
-        return TruthFile(Path(path)) if path else None
+        listener.listen(BACKLOG)
     except OSError as error:
-        raise UsageError(f"truth = {path}: {error.strerror}; name a file that can be written.") from None
+        listener.close()
+        raise _no_address(options, error) from None
+
+
+def _no_address(options: SimOptions, error: OSError) -> UsageError:
+    where = f"{options.host} port {options.port}"
+    return UsageError(f"cannot listen on {where}: {error.strerror}; choose another --port or --host.")
+
+
+File = TypeVar("File")
+
+
+def _opened(kind: Callable[[Path], File], name: str, path: str | None) -> File | None:
+    try:
+        return kind(Path(path)) if path else None
+    except OSError as error:
+        raise UsageError(f"{name} = {path}: {error.strerror}; name a file that can be written.") from None

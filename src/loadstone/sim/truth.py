@@ -23,9 +23,20 @@ class TruthRow(msgspec.Struct, kw_only=True):
     first_sent_ns: int | None = None
     """Just before the first output token was given to the kernel."""
     last_sent_ns: int | None = None
+    sent_ns: list[int] | None = None
+    """Just before each output token was given to the kernel, one entry a token; null where the answer was not streamed
+    or did not come from the engine."""
+    scheduled_ns: int | None = None
+    """The beginning, on the engine's time line, of the first step with a part of its prompt."""
     prompt_tokens: int
+    cached_tokens: int | None = None
+    """Tokens of the prompt that were found in the prefix cache when it was first scheduled."""
     tokens: int = 0
     """Output tokens sent."""
+    preemptions: int | None = None
+    """How often it lost its place in the batch."""
+    engine: int | None = None
+    """The number of the engine that answered, from 0 on."""
     bytes_sent: int = 0
     """Bytes of the response, head and framing included, that the kernel took."""
     end: Literal["stop", "length", "played", "closed", "done"] = "closed"

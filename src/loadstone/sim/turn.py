@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loadstone.sim.engine import Sequence
 from loadstone.sim.http import LAST_CHUNK, STREAM_HEAD, chunk, response
 from loadstone.sim.openai import Answer, Asked
+from loadstone.sim.sequence import Sequence
 from loadstone.sim.truth import TruthRow
 
 
@@ -15,20 +15,37 @@ class Turn(Sequence):
     packet that brings a token has that token's time.
     """
 
-    __slots__ = ("_answer", "_asked", "_keep_alive", "truth")
+    __slots__ = ("_answer", "_asked", "_keep_alive", "first_ns", "limit_tokens", "out", "token_ns", "truth")
 
     def __init__(self, asked: Asked, answer: Answer, truth: TruthRow, keep_alive: bool) -> None:
         super().__init__(asked.prompt_tokens, asked.output_tokens)
         self._asked = asked
         self._answer = answer
         self._keep_alive = keep_alive
+        self.limit_tokens = asked.limit_tokens
         self.truth = truth
+        self.out = 0
+        """Tokens that have come out."""
+        self.first_ns = 0
+        self.token_ns = 0
+        """When the first and the last of them came out, on the engine's time line; 0: none has."""
 
-    def advance(self, now_ns: int) -> bytes:
-        """What to send at `now_ns` for the token just produced; empty when nothing is due."""
+    @property
+    def over(self) -> bool:
+        """Whether its last token has come out."""
+        return self.out >= self.output_tokens
+
+    @property
+    def reason(self) -> str:
+        """Why it ends, in the API's word."""
+        return self._asked.finish
+
+    def advance(self, tokens: int, now_ns: int) -> bytes:
+        """What to send at `now_ns` for so many tokens that have just come out; empty when nothing is due."""
+        self.out += tokens
         if self._asked.stream:
-            data = self._stream()
-        elif self.ended:
+            data = self._stream(tokens)
+        elif self.over:
             data = response(200, self._answer.whole(), keep_alive=self._keep_alive)
         else:
             return b""
@@ -42,22 +59,21 @@ class Turn(Sequence):
     def at_once(self, now_ns: int) -> bytes:
         """The whole answer, with no engine behind it."""
         pieces = []
-        while not self.ended:
-            self.produced += 1
-            pieces.append(self.advance(now_ns))
+        while not self.over:
+            pieces.append(self.advance(1, now_ns))
         return b"".join(pieces)
 
     def row(self) -> TruthRow:
         """The truth, when it is over or the client has left."""
-        if self._asked.stream or self.ended:
-            self.truth.tokens = self.produced
-        if self.ended:
+        if self._asked.stream or self.over:
+            self.truth.tokens = self.out
+        if self.over:
             self.truth.end = self._asked.finish
         return self.truth
 
-    def _stream(self) -> bytes:
-        data = chunk(self._answer.token(self.produced - 1))
-        if self.produced == 1:
+    def _stream(self, tokens: int) -> bytes:
+        data = b"".join(chunk(self._answer.token(index)) for index in range(self.out - tokens, self.out))
+        if self.out == tokens:
             opening = self._answer.opening()
             data = STREAM_HEAD + (chunk(opening) if opening else b"") + data
-        return data + chunk(self._answer.closing()) + LAST_CHUNK if self.ended else data
+        return data + chunk(self._answer.closing()) + LAST_CHUNK if self.over else data

@@ -1,0 +1,169 @@
+"""The tallies of a deployment's engines: who got tokens from a step, and what that adds to the counts. Told the time.
+
+Two clocks, as in vLLM: what happens inside the engine (scheduled, tokens) is dated on its time line; arrival, first and
+last token of a request as seen from outside are those of the truth file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Generic, NamedTuple, TypeVar
+
+from loadstone.sim.deployment import Deployment
+from loadstone.sim.engine import Engine
+from loadstone.sim.exposition import State
+from loadstone.sim.options import SimOptions
+from loadstone.sim.tally import Tally
+from loadstone.sim.turn import Turn
+
+T = TypeVar("T", bound=Turn)
+
+
+class Served(NamedTuple, Generic[T]):
+    """What one engine's step brought."""
+
+    engine: int
+    turns: list[tuple[T, int]]
+    """Who got tokens, and how many."""
+    prefilled: set[T]
+    """Those of them whose token came with the end of their prompt and not from decoding."""
+
+
+class Batch:
+    """The counts of one step while its tokens are sent."""
+
+    def __init__(self, tally: Tally, served: Served[Turn], at_ns: int) -> None:
+        self._tally = tally
+        self._engine = served.engine
+        self._prefilled = served.prefilled
+        self._drafts = tally.draft_tokens > 0
+        self._at_ns = at_ns
+        self._gaps_ns: dict[int, int] = {}
+        self._prompt_tokens = 0
+        self._tokens = 0
+
+    def out(self, turn: Turn, tokens: int, now_ns: int) -> None:
+        """Tokens of an answer, given out at `now_ns`."""
+        self._tokens += tokens
+        last_ns, turn.token_ns = turn.token_ns, self._at_ns
+        if last_ns:
+            gap_ns = self._at_ns - last_ns
+            self._gaps_ns[gap_ns] = self._gaps_ns.get(gap_ns, 0) + 1
+        else:
+            self._first(turn, now_ns)
+        if self._drafts and turn not in self._prefilled:
+            self._tally.drafted(tokens - 1)
+        if turn.over:
+            self._done(turn, now_ns)
+
+    def _first(self, turn: Turn, now_ns: int) -> None:
+        turn.first_ns = self._at_ns
+        note(turn, self._engine)
+        self._prompt_tokens += turn.prompt_tokens
+        self._tally.begun(turn.prompt_tokens, turn.cached_tokens, now_ns - turn.truth.received_ns)
+
+    def _done(self, turn: Turn, now_ns: int) -> None:
+        note(turn, self._engine)
+        scheduled_ns = turn.scheduled_ns
+        assert scheduled_ns is not None, "it had tokens"
+        received_ns = turn.truth.received_ns
+        self._tally.done(
+            turn.reason,
+            latency_ns=now_ns - received_ns,
+            queue_ns=max(scheduled_ns - received_ns, 0),  # read while a step that was due had not begun
+            prefill_ns=turn.first_ns - scheduled_ns,
+            decode_ns=turn.token_ns - turn.first_ns,
+            prompt_tokens=turn.prompt_tokens,
+            cached_tokens=turn.cached_tokens,
+            tokens=turn.out,
+            limit_tokens=turn.limit_tokens,
+        )
+
+    def close(self) -> None:
+        """All tokens of the step are out."""
+        self._tally.stepped(self._prompt_tokens, self._tokens, self._gaps_ns)
+
+
+class Tallies:
+    """One tally for each engine, by its number."""
+
+    def __init__(self, deployment: Deployment[Turn]) -> None:
+        self._deployment = deployment
+        self._numbers = {id(engine): number for number, engine in enumerate(deployment.all)}
+        self.tallies: Sequence[Tally] = [
+            Tally(max_model_tokens(engine), len(engine.limits.draft_rates)) for engine in deployment.all
+        ]
+
+    def served(self) -> list[Served[Turn]]:
+        """What the steps brought that have just ended; to be asked before the next ones begin."""
+        return [
+            Served(self._numbers[id(engine)], _tokens(engine), {*engine.began, *engine.resumed})
+            for engine in self._deployment.finished
+        ]
+
+    def batch(self, served: Served[Turn], at_ns: int) -> Batch:
+        """The counts of a step that was over at `at_ns`."""
+        return Batch(self.tallies[served.engine], served, at_ns)
+
+    def at_once(self, turn: Turn) -> None:
+        """An answer without an engine: it is counted, and has no times."""
+        tally = self.tallies[0]
+        tally.prompt_tokens += turn.prompt_tokens
+        tally.generation_tokens += turn.out
+        tally.ended[turn.reason] += 1
+
+    def left(self, turn: Turn) -> None:
+        """A client has left before the end; to be told before the deployment is."""
+        number = self._deployment.engine_of(turn)
+        note(turn, number)
+        self.tallies[number].left()
+
+    def states(self) -> list[State]:
+        """Every engine as it is now."""
+        return [
+            State(
+                running=len(engine.running),
+                waiting=len(engine.waiting),
+                kv_usage=engine.blocks.usage,
+                prefix_queries=engine.prefix_queries,
+                prefix_hits=engine.prefix_hits,
+                preemptions=engine.preemptions,
+            )
+            for engine in self._deployment.all
+        ]
+
+
+def note(turn: Turn, engine: int) -> None:
+    """Puts what the engine did with a request into its truth."""
+    truth = turn.truth
+    truth.engine = engine
+    truth.preemptions = turn.preemptions
+    if turn.scheduled_ns is not None:
+        truth.scheduled_ns = turn.scheduled_ns
+        truth.cached_tokens = turn.cached_tokens
+
+
+def _tokens(engine: Engine[Turn]) -> list[tuple[Turn, int]]:
+    step = engine.step
+    found = ((turn, turn.produced(step) - turn.out) for turn in chain(engine.decoding, engine.ended))
+    return [(turn, tokens) for turn, tokens in found if tokens > 0]
+
+
+def max_model_tokens(engine: Engine[Turn]) -> int:
+    """The longest request that an engine takes: as it was told, else as its KV cache holds."""
+    limits = engine.limits
+    return limits.max_model_len or limits.blocks * limits.block_size
+
+
+def cache_config(options: SimOptions, deployment: Deployment[Turn]) -> dict[str, object]:
+    """How the KV cache is set up, in vLLM's words."""
+    limits = deployment.engines[0].limits
+    return {
+        "block_size": limits.block_size,
+        "cache_dtype": options.kv_cache_dtype,
+        "enable_prefix_caching": limits.caching,
+        "gpu_memory_utilization": options.gpu_memory_utilization,
+        "kv_cache_size_tokens": limits.blocks * limits.block_size,
+        "num_gpu_blocks": limits.blocks,
+    }
