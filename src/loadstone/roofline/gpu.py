@@ -21,6 +21,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     memory_bytes: Annotated[int, msgspec.Meta(gt=0)]
     """What CUDA, ROCm or the operating system says there is, which `--gpu-memory-utilization` is a share of; not what is
     printed on the box."""
+    cpu: bool = False
+    """It is a processor: no CUDA graphs, and other defaults of vLLM's flags."""
     bandwidth: Positive
     """Peak of its memory, bytes/s."""
     flops: Annotated[dict[Compute, Positive], msgspec.Meta(min_length=1)]

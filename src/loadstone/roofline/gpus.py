@@ -267,6 +267,7 @@ def cpu(name: str, title: str, memory_gib: int, channels: int, flops: dict[Compu
     return Gpu(
         name=name,
         title=title,
+        cpu=True,
         memory_bytes=memory_gib * GIB,
         bandwidth=channels * 38.4 * GIGA,
         flops=flops,

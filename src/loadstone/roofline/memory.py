@@ -1,0 +1,229 @@
+"""Where a device's memory goes: weights, activations, what the driver keeps, and the rest for the KV cache.
+
+The rest is memory x utilization - weights - activations - other, as vLLM works it out when it starts. Activations follow a
+formula that was fitted to its logs (`activation_bytes`). Knows no fragmentation and no models with images or sound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from loadstone.errors import UsageError
+from loadstone.roofline.cost import check_split
+from loadstone.roofline.gpu import Gpu
+from loadstone.roofline.setup import Parallel, Precision, Weights
+from loadstone.roofline.shape import Shape
+from loadstone.roofline.weights import BITS, held_bytes, kv_layer_bytes, stage_layers
+
+GIB = 2**30
+UTILIZATION = 0.92
+"""vLLM's default of `--gpu-memory-utilization`."""
+BLOCK_TOKENS = 16
+"""vLLM's default of `--block-size` on GPUs."""
+SAMPLER_BYTES = 38.2
+"""Of one entry of the vocabulary for one sequence, while the next tokens are drawn: logits in two types, sorted copies."""
+HIDDEN_BYTES = 2.7
+"""Of one number of the hidden states that are kept beside it."""
+CONTEXT_BYTES = round(0.13 * GIB)
+"""What CUDA keeps beside PyTorch's memory on one device (llm-d-benchmark: 0.13 or 0.14 GiB)."""
+COLLECTIVE_BYTES = round(0.42 * GIB)
+"""What communication between devices keeps beside it (llm-d-benchmark: 0.55 GiB in all with two devices)."""
+GRAPH_BYTES = round(0.4 * GIB)
+"""CUDA graphs; an assumption, since logs show -0.9 to 2.4 GiB: their pool shares memory with activations."""
+
+
+class Flags(NamedTuple):
+    """The limits of a step."""
+
+    max_num_batched_tokens: int
+    max_num_seqs: int
+
+
+def default_flags(gpu: Gpu, devices: int = 1) -> Flags:
+    """What `vllm serve` takes where the flags are not given.
+
+    16384 tokens and 1024 sequences with 160 GiB or more, 8192 and 1024 with 70 GiB or more but not on A100, else 2048 and
+    256; on processors 2048 and 128 times their number. Source: `EngineArgs` of vLLM 0.32, for its API server.
+    """
+    if gpu.cpu:
+        return Flags(2048 * devices, 128 * devices)
+    if gpu.memory_bytes >= 160 * GIB:
+        return Flags(16384, 1024)
+    if gpu.memory_bytes >= 70 * GIB and "a100" not in gpu.name:
+        return Flags(8192, 1024)
+    return Flags(2048, 256)
+
+
+class OutOfMemory(UsageError):
+    """A model does not fit: what is needed, what there is, and which flags help."""
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """One device's memory while it serves, bytes: that of the pipeline stage that has most weights."""
+
+    total_bytes: int
+    usable_bytes: int
+    """The share of it that is used."""
+    weight_bytes: int
+    activation_bytes: int
+    """Their peak in the largest step."""
+    other_bytes: int
+    """CUDA, communication, graphs."""
+    token_bytes: float
+    """KV cache of one token on this device; where layers have a window, the mean over a context of `max_model_len`."""
+    block_tokens: int
+    blocks: int
+    """KV cache blocks that fit."""
+
+    @property
+    def kv_bytes(self) -> int:
+        """What is left for the KV cache."""
+        return self.usable_bytes - self.weight_bytes - self.activation_bytes - self.other_bytes
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens that the KV cache holds."""
+        return self.blocks * self.block_tokens
+
+    def largest_batch(self, context: int) -> int:
+        """Sequences of so many tokens whose KV cache fits; each begins a block of its own."""
+        return self.blocks // max(-(-context // self.block_tokens), 1)
+
+
+def activation_bytes(shape: Shape, weights: Weights, tensor: int, flags: Flags) -> int:
+    """The peak of activations on one of `tensor` devices in the largest step: the greater of two moments, each an estimate.
+
+    Sampling: sequences x vocabulary x 38.2 B + tokens x hidden x 2.7 B, however many devices there are, since logits are
+    gathered. Fitted to the starts of five models in llm-d/llm-d-benchmark (config_explorer,
+    empirical-vllm-memory-results.md; vLLM V1, H100, 8192 tokens, 1024 sequences):
+
+        model                  logged GiB   formula
+        Qwen3-0.6B             5.56         5.56
+        Llama-3.1-8B           4.76         4.76
+        Qwen3-32B              5.64         5.64
+        Llama-3.3-70B FP8      4.84         4.85
+        gpt-oss-20b, 120b      7.38         7.39
+
+    A feed-forward part: tokens x k x (hidden + 3 x width / tensor) + 2 x tokens x hidden numbers, k = 1 without experts.
+    """
+    tokens, sequences = flags
+    width = 4 if weights == "fp32" else 2
+    sampling = (
+        min(sequences, tokens) * shape.vocabulary * SAMPLER_BYTES + tokens * shape.hidden * HIDDEN_BYTES
+    )
+    dense = 3 * (shape.ffn + shape.shared_ffn) / tensor
+    routed = shape.experts_per_token * (shape.hidden + 3 * shape.expert_ffn / tensor)
+    feed_forward = tokens * (2 * shape.hidden + max(dense, routed)) * width
+    return round(max(sampling, feed_forward))
+
+
+def token_bytes(shape: Shape, precision: Precision, parallel: Parallel, context: int) -> float:
+    """KV cache of one token on one device, mean over a context: windowed layers keep no more than their window.
+
+    So does vLLM report the size of such a cache (vllm-project/vllm issue 51041).
+    """
+    one = kv_layer_bytes(shape, precision.kv, parallel.tensor)
+    stage = max(stage_layers(shape.layers, parallel.pipeline)) / shape.layers
+    windowed = shape.windowed_layers if shape.window is not None else 0
+    kept = min(1.0, (shape.window or context) / max(context, 1))
+    return one * stage * (shape.layers - windowed + windowed * kept)
+
+
+def memory(
+    shape: Shape,
+    gpu: Gpu,
+    precision: Precision,
+    parallel: Parallel | None = None,
+    *,
+    utilization: float = UTILIZATION,
+    flags: Flags | None = None,
+    max_model_len: int | None = None,
+    block_tokens: int = BLOCK_TOKENS,
+) -> Memory:
+    """How the memory of one device is shared out.
+
+    `flags`: None takes vLLM's defaults for the device; `max_model_len`: None takes the model's. OutOfMemory: not even one
+    block is left for the KV cache, or not enough for one sequence of `max_model_len`.
+    """
+    parallel = parallel or Parallel()
+    check_split(shape, parallel)
+    flags = flags or default_flags(gpu, parallel.tensor * parallel.pipeline)
+    longest = max_model_len or shape.max_model_len
+    other = 0 if gpu.cpu else CONTEXT_BYTES + GRAPH_BYTES
+    if parallel.devices > 1 and not gpu.cpu:
+        other += COLLECTIVE_BYTES
+    each = token_bytes(shape, precision, parallel, longest)
+    found = Memory(
+        total_bytes=gpu.memory_bytes,
+        usable_bytes=int(gpu.memory_bytes * utilization),
+        weight_bytes=held_bytes(shape, precision.weights, parallel),
+        activation_bytes=activation_bytes(shape, precision.weights, parallel.tensor, flags),
+        other_bytes=other,
+        token_bytes=each,
+        block_tokens=block_tokens,
+        blocks=0,
+    )
+    found = msgspec.structs.replace(found, blocks=max(int(found.kv_bytes / (each * block_tokens)), 0))
+    if not found.blocks:
+        raise OutOfMemory(no_room(shape, gpu, precision, parallel, found, flags))
+    if found.kv_tokens < longest:
+        raise OutOfMemory(too_long(shape, gpu, found, longest))
+    return found
+
+
+def no_room(
+    shape: Shape, gpu: Gpu, precision: Precision, parallel: Parallel, found: Memory, flags: Flags
+) -> str:
+    """The message where nothing is left for the KV cache."""
+    helps = []
+    tensor = fitting_tensor(shape, gpu, precision, parallel, found)
+    if tensor is not None:
+        helps.append(f"--tensor-parallel-size {tensor}")
+    if BITS[precision.weights] > 8:
+        helps.append("--quantization fp8 or int4")
+    elif BITS[precision.weights] == 8:
+        helps.append("--quantization int4")
+    if found.weight_bytes < found.usable_bytes:
+        helps.append(f"a lower --max-num-seqs (now {flags.max_num_seqs}) or --max-num-batched-tokens (now")
+        helps[-1] += f" {flags.max_num_batched_tokens})"
+        helps.append("a higher --gpu-memory-utilization")
+    helps.append("a --gpu with more memory")
+    return (
+        f"Out of memory: on each {gpu.name} the weights of {shape.name} ({precision.weights}) take"
+        f" {gib(found.weight_bytes)} GiB, activations {gib(found.activation_bytes)} and the rest"
+        f" {gib(found.other_bytes)}, and of {gib(found.total_bytes)} GiB {gib(found.usable_bytes)} may be used: nothing is left"
+        f" for the KV cache. Use {', '.join(helps[:-1])}{' or ' if helps[:-1] else ''}{helps[-1]}."
+    )
+
+
+def too_long(shape: Shape, gpu: Gpu, found: Memory, longest: int) -> str:
+    """The message where not even one sequence of the longest kind fits."""
+    return (
+        f"Out of memory: one sequence of {longest:,} tokens of {shape.name} needs {gib(longest * found.token_bytes)} GiB of"
+        f" KV cache on each {gpu.name}, and {gib(found.kv_bytes)} GiB are left, which hold {found.kv_tokens:,} tokens."
+        f" Use --max-model-len {found.kv_tokens} or less, --kv-cache-dtype fp8, a higher --gpu-memory-utilization, a lower"
+        " --max-num-seqs or a higher --tensor-parallel-size."
+    )
+
+
+def fitting_tensor(
+    shape: Shape, gpu: Gpu, precision: Precision, parallel: Parallel, found: Memory
+) -> int | None:
+    """The next tensor-parallel size with which weights leave at least a tenth of the memory used; None: there is none."""
+    room = 0.9 * found.usable_bytes - found.activation_bytes - found.other_bytes
+    for tensor in range(parallel.tensor + 1, min(shape.heads, gpu.node_devices) + 1):
+        split = msgspec.structs.replace(parallel, tensor=tensor)
+        try:
+            check_split(shape, split)
+        except UsageError:
+            continue
+        if held_bytes(shape, precision.weights, split) <= room:
+            return tensor
+    return None
+
+
+def gib(size: float) -> str:
+    """Bytes in GiB, for a sentence."""
+    return f"{size / GIB:.1f}"
