@@ -15,6 +15,7 @@ from loadstone.load.reach import Reached
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
 from loadstone.preflight import Found
+from loadstone.telemetry.watch import Watch
 from loadstone.tokens import Tokenizer
 
 NOT_BEGUN = Conducted([], [], None, 0, None)
@@ -70,8 +71,11 @@ def account(
     clock: ClockLog,
     deaths: list[DeathLog],
     asked: Sequence[HookLog],
+    watch: Watch | None = None,
 ) -> RunLog:
-    """The account of a run that has ended. `asked` is what the servers were asked beside the load."""
+    """The account of a run that has ended. `asked` is what the servers were asked beside the load, `watch` has read their
+    pages.
+    """
     stop = conducted.stop
     measured = [phase for phase in conducted.phases if phase.kind == "measured"]
     stretches = [(phase.first_row, phase.planned) for phase in measured]
@@ -79,6 +83,7 @@ def account(
     notices = [
         *_notices(setting, found, conducted, surveyed),
         *hooks.notices(asked, len(servers)),
+        *(watch.notices() if watch else ()),
     ]
     return RunLog(
         id=setting.id,
@@ -102,6 +107,8 @@ def account(
         stopped_by=stop.by if stop else None,
         stopped_why=stop.why if stop else None,
         deaths=deaths,
+        scrapes=watch.logs if watch else [],
+        scrape_fault=watch.fault if watch else None,
     )
 
 

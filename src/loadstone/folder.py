@@ -30,6 +30,8 @@ PARTS = "parts"
 """Decoded tables, `d<decoder>-<number>.parquet`, in the columns of `read.schema.REQUESTS`."""
 FAULTS = "faults"
 REQUESTS = "requests.parquet"
+SERVER_METRICS = "server_metrics.parquet"
+"""The servers' Prometheus pages as they were read; see `telemetry.store`."""
 LOG = "loadstone.log"
 REPORT = "report.json"
 PLOTS = "plots"
@@ -141,6 +143,38 @@ class HookLog(_Part, kw_only=True):
     """Why it was not done; None: it was."""
 
 
+class ScrapeLog(_Part, kw_only=True):
+    """One Prometheus page that was read while the run lasted. Times are CLOCK_MONOTONIC ns."""
+
+    page: str
+    """Its address without secrets; column `target` of `SERVER_METRICS`."""
+    serves: tuple[int, ...] = ()
+    """Which of `endpoint.urls` it tells of; empty: it was asked for by its own address."""
+    scrapes: int = 0
+    """How often it was read."""
+    failed: int = 0
+    """How often that was tried in vain."""
+    thinned: int = 0
+    """Scrapes that were let go of again, evenly, since the run was longer than there is room for."""
+    samples: int = 0
+    """Rows of it in the table."""
+    given_up: bool = False
+    """It was not asked for any more, since it had never been there."""
+    faults: list[ScrapeFault] = []
+    """The first ones of each kind, in their order."""
+
+
+class ScrapeFault(_Part, kw_only=True):
+    """Why a page could not be read, at the moment when that was first so."""
+
+    at_ns: int
+    http_status: int | None = None
+    """None: there was no answer."""
+    fault: str
+    count: int = 1
+    """How often."""
+
+
 class RunLog(_Part, kw_only=True):
     """`run.json`: everything about a run that its tables do not hold."""
 
@@ -176,6 +210,10 @@ class RunLog(_Part, kw_only=True):
     deaths: list[DeathLog] = []
     simulated: bool = False
     """Computed on a virtual clock: no server was asked, nothing was measured. Times count from its beginning."""
+    scrapes: list[ScrapeLog] = []
+    """The servers' Prometheus pages, in the order of `endpoint.urls`, then those asked for by their own address."""
+    scrape_fault: str | None = None
+    """Why what was read of them is lost; None: it is not."""
 
 
 def read_run(folder: Path) -> RunLog:
@@ -204,7 +242,7 @@ def goes_on(folder: Path) -> bool:
 
 OUTPUTS = (REPORT, "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
 """What the exporters write; a new run need not write all of them."""
-OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, LOG, PLOTS, *OUTPUTS)
+OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, SERVER_METRICS, LOG, PLOTS, *OUTPUTS)
 """What a new run would otherwise inherit; anything else is not ours to remove."""
 
 

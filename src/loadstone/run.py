@@ -33,6 +33,7 @@ from loadstone.rebuild import is_full, no_space, rebuild
 from loadstone.recording import SEGMENT_BYTES
 from loadstone.settle import settle, threshold
 from loadstone.sources import source_of
+from loadstone.telemetry.watch import Watch
 from loadstone.terminal import printable
 from loadstone.tui.simple import Progress
 from loadstone.wire import url
@@ -85,29 +86,36 @@ def _run(setting: Setting) -> Exit:
     config, home = setting.config, setting.home
     first_rows = [phase.first_row for phase in setting.phases]
     with ExitStack() as reported:
-        with _log(home, config.output.log_level), Crew(home, setting.workers, first_rows) as crew:
+        with (
+            _log(home, config.output.log_level),
+            Crew(home, setting.workers, first_rows) as crew,
+            ExitStack() as watching,
+        ):
             progress = Progress(sys.stderr, _ui(config), setting.phases)
             servers = [_server(config, address) for address in crew.engines(config.endpoint)]
             (home / folder.CONFIG).write_text(dump_toml(config), encoding="utf-8")
+            reached = [server.reached for server in servers]
+            watch = watching.enter_context(Watch(home, config, reached, setting.id))
             found = _preflight(setting, servers, progress)
             _announce(setting, found, servers, progress)
             _plan(setting, found, servers, crew)
-            reached = [server.reached for server in servers]
             asked = reset_caches(reached, config, setting.id, progress.say)
             with Profiler(reached, config, setting.id, setting.phases, progress.say) as profiler:
                 if setting.phases[0].kind == "measured":
                     profiler.start()
                 interrupt = reported.enter_context(Interrupt())
                 folder.write_run(home, begun(setting, reached, found, [*asked, *profiler.logs]))
-                conducted = _conduct(setting, crew, progress, interrupt, profiler)
+                conducted = _conduct(setting, crew, progress, interrupt, profiler, watch)
+                watch.end()
                 progress.close()
                 clock = crew.finish()
                 asked += _profiled(profiler, interrupt)
+                watch.close()
             for phase in conducted.phases:
                 span_s = (phase.end_ns - phase.start_ns) / 1e9
                 logger.info("phase %s: %d requests in %.3f s", phase.name, phase.planned, span_s)
         interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was recorded.")
-        folder.write_run(home, account(setting, reached, found, conducted, clock, crew.deaths, asked))
+        folder.write_run(home, account(setting, reached, found, conducted, clock, crew.deaths, asked, watch))
         return rebuild(home, secrets(config.endpoint))
 
 
@@ -183,9 +191,20 @@ def _compose_job(setting: Setting, found: Found) -> compose.ComposeJob:
 
 
 def _conduct(
-    setting: Setting, crew: Crew, progress: Progress, interrupt: Interrupt, profiler: Profiler
+    setting: Setting,
+    crew: Crew,
+    progress: Progress,
+    interrupt: Interrupt,
+    profiler: Profiler,
+    watch: Watch,
 ) -> Conducted:
     """The load itself."""
+
+    def begins(phase: Phase) -> None:
+        profiler.begins(phase, lambda: interrupt.asked > 0)
+        if not phase.seamless:
+            watch.look()
+
     last = [asked for asked in phase_loads(setting.config.load) if asked.kind == "measured"][-1]
     steady = Steady(last.load.stop_when)
     conduct = Conduct(
@@ -197,7 +216,7 @@ def _conduct(
         lambda line: _say(progress, line),
         threshold(setting.config),
         lambda: crew.deaths,
-        lambda phase: profiler.begins(phase, lambda: interrupt.asked > 0),
+        begins,
         profiler.ended,
         lambda phase, live, elapsed_s: steady.look(live, elapsed_s) if phase.name == last.name else None,
     )
