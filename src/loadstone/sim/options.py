@@ -18,6 +18,7 @@ Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 PositiveRate = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+Dimensions = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 JOINS = "+"
@@ -249,6 +250,19 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             group="Answers",
         ),
     ] = 0
+    reasoning_field: Annotated[
+        Literal["reasoning_content", "reasoning"],
+        option("--reasoning-field", help="What chat calls its reasoning.", group="Answers"),
+    ] = "reasoning_content"
+    tool_calls: Annotated[
+        bool,
+        option(
+            "--tool-calls", help="Call a tool also where the request leaves that open.", group="Answers"
+        ),
+    ] = False
+    embedding_dimensions: Annotated[
+        Dimensions, option("--embedding-dimensions", help="Numbers of an embedding.", group="Answers")
+    ] = 1024
     seed: Annotated[
         Seed, option("--seed", help="Where answers end when nothing makes them go on.", group="Answers")
     ] = 0
