@@ -39,6 +39,30 @@ class Work:
         """`pairs` in a windowed layer."""
 
 
+def decodes(sequences: int, context: int, window: int | None = None) -> Work:
+    """A step in which so many sequences get one token each, with a context of `context` tokens, that one included."""
+    work = Work()
+    work.new_tokens = work.sequences = sequences
+    work.kv_tokens = work.pairs = sequences * context
+    work.window_kv_tokens = work.window_pairs = sequences * (min(context, window) if window else context)
+    return work
+
+
+def prompt(tokens: int, before: int = 0, window: int | None = None) -> Work:
+    """A step that takes in so many tokens of one prompt, behind `before` others whose keys and values are there."""
+    work = Work()
+    work.sequences = 1
+    work.new_tokens = work.prefill_tokens = tokens
+    work.kv_tokens = work.window_kv_tokens = before + tokens
+    work.pairs = work.window_pairs = tokens * before + tokens * (tokens + 1) // 2
+    if window:
+        over = max(before + tokens - window, 0)  # those of the new tokens that see fewer than all before them
+        beyond = max(before - window, 0)
+        work.window_kv_tokens = min(before, window - 1) + tokens
+        work.window_pairs -= (over * (over + 1) - beyond * (beyond + 1)) // 2
+    return work
+
+
 class StepCost(Protocol):
     """How long steps take."""
 
