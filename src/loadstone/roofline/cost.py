@@ -90,6 +90,32 @@ class Parts(NamedTuple):
     """What most of the total is spent on."""
 
 
+class Rates(NamedTuple):
+    """What decoding costs, each by itself, where memory and compute are both fully used: seconds of a whole step."""
+
+    weights_s: float
+    """Streaming all weights, every expert too."""
+    token_s: float
+    """Products with weights, for one sequence."""
+    full_kv_s: float
+    """Reading one token of context in the layers that attend to all of it."""
+    window_kv_s: float
+    """The same in windowed layers."""
+    window: int
+
+    def kv_s(self, context: int) -> float:
+        """Reading the KV cache of one sequence."""
+        return context * self.full_kv_s + min(context, self.window) * self.window_kv_s
+
+    def s_crit(self) -> float:
+        """The context whose KV cache takes as long to read as the products of its token; infinite: there is none."""
+        within = self.token_s / (self.full_kv_s + self.window_kv_s)
+        if not self.window_kv_s or within <= self.window:
+            return within
+        left = self.token_s - self.window * self.window_kv_s
+        return left / self.full_kv_s if self.full_kv_s else float("inf")
+
+
 class Roofline:
     """A `StepCost` from the shape of a model and the datasheet of a device.
 
@@ -235,6 +261,20 @@ class Roofline:
             overhead=overhead,
             total=sum(spent.values()),
             bound=max(spent, key=spent.__getitem__),
+        )
+
+    @property
+    def rates(self) -> Rates:
+        """The rates from which the closed formulas follow; with pipeline stages for a batch that fills them."""
+        part = self._weights
+        held = part.always_bytes + part.output_bytes + part.expert_layers * part.experts * part.expert_bytes
+        compute = sum(c for _, c in self._token_groups(1)) + part.output_flops / self._plain_peak
+        return Rates(
+            weights_s=held / self._bandwidth,
+            token_s=compute / self._stages,
+            full_kv_s=self._kv_ns / 1e9 / self._stages,
+            window_kv_s=self._window_kv_ns / 1e9 / self._stages,
+            window=self.window or 0,
         )
 
     def communication_of(self, tokens: int) -> float:

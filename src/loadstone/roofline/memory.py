@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from loadstone.errors import UsageError
 from loadstone.roofline.cost import check_split
@@ -165,11 +166,11 @@ def memory(
         block_tokens=block_tokens,
         blocks=0,
     )
-    found = msgspec.structs.replace(found, blocks=max(int(found.kv_bytes / (each * block_tokens)), 0))
+    found = replace(found, blocks=max(int(found.kv_bytes / (each * block_tokens)), 0))
     if not found.blocks:
         raise OutOfMemory(no_room(shape, gpu, precision, parallel, found, flags))
     if found.kv_tokens < longest:
-        raise OutOfMemory(too_long(shape, gpu, found, longest))
+        raise OutOfMemory(too_long(shape, gpu, precision, found, longest))
     return found
 
 
@@ -178,16 +179,16 @@ def no_room(
 ) -> str:
     """The message where nothing is left for the KV cache."""
     helps = []
-    tensor = fitting_tensor(shape, gpu, precision, parallel, found)
-    if tensor is not None:
-        helps.append(f"--tensor-parallel-size {tensor}")
-    if BITS[precision.weights] > 8:
-        helps.append("--quantization fp8 or int4")
-    elif BITS[precision.weights] == 8:
-        helps.append("--quantization int4")
+    split = fitting_split(shape, gpu, precision, parallel, found)
+    if split is not None:
+        helps.append(split)
+    if BITS[precision.weights] >= 8:
+        helps.append("--quantization int4" if BITS[precision.weights] == 8 else "--quantization fp8 or int4")
     if found.weight_bytes < found.usable_bytes:
-        helps.append(f"a lower --max-num-seqs (now {flags.max_num_seqs}) or --max-num-batched-tokens (now")
-        helps[-1] += f" {flags.max_num_batched_tokens})"
+        helps.append(
+            f"a lower --max-num-seqs (now {flags.max_num_seqs}) or --max-num-batched-tokens (now"
+            f" {flags.max_num_batched_tokens})"
+        )
         helps.append("a higher --gpu-memory-utilization")
     helps.append("a --gpu with more memory")
     return (
@@ -198,30 +199,42 @@ def no_room(
     )
 
 
-def too_long(shape: Shape, gpu: Gpu, found: Memory, longest: int) -> str:
+def too_long(shape: Shape, gpu: Gpu, precision: Precision, found: Memory, longest: int) -> str:
     """The message where not even one sequence of the longest kind fits."""
+    smaller = "" if precision.kv == "fp8" else " --kv-cache-dtype fp8,"
     return (
         f"Out of memory: one sequence of {longest:,} tokens of {shape.name} needs {gib(longest * found.token_bytes)} GiB of"
         f" KV cache on each {gpu.name}, and {gib(found.kv_bytes)} GiB are left, which hold {found.kv_tokens:,} tokens."
-        f" Use --max-model-len {found.kv_tokens} or less, --kv-cache-dtype fp8, a higher --gpu-memory-utilization, a lower"
+        f" Use --max-model-len {found.kv_tokens} or less,{smaller} a higher --gpu-memory-utilization, a lower"
         " --max-num-seqs or a higher --tensor-parallel-size."
     )
 
 
-def fitting_tensor(
+def fitting_split(
     shape: Shape, gpu: Gpu, precision: Precision, parallel: Parallel, found: Memory
-) -> int | None:
-    """The next tensor-parallel size with which weights leave at least a tenth of the memory used; None: there is none."""
+) -> str | None:
+    """The flag for the least further split with which weights leave a tenth of the memory used; None: there is none.
+
+    Tensor parallel within a node, then pipeline stages over nodes.
+    """
     room = 0.9 * found.usable_bytes - found.activation_bytes - found.other_bytes
-    for tensor in range(parallel.tensor + 1, min(shape.heads, gpu.node_devices) + 1):
-        split = msgspec.structs.replace(parallel, tensor=tensor)
-        try:
-            check_split(shape, split)
-        except UsageError:
-            continue
-        if held_bytes(shape, precision.weights, split) <= room:
-            return tensor
+    tensors = range(parallel.tensor + 1, min(shape.heads, gpu.node_devices) + 1)
+    splits = [("--tensor-parallel-size", n, replace(parallel, tensor=n)) for n in tensors]
+    stages = range(parallel.pipeline + 1, shape.layers + 1)
+    splits += [("--pipeline-parallel-size", n, replace(parallel, pipeline=n)) for n in stages]
+    for flag, number, split in splits:
+        if splits_evenly(shape, split) and held_bytes(shape, precision.weights, split) <= room:
+            return f"{flag} {number}"
     return None
+
+
+def splits_evenly(shape: Shape, parallel: Parallel) -> bool:
+    """Whether a model can be split so."""
+    try:
+        check_split(shape, parallel)
+    except UsageError:
+        return False
+    return True
 
 
 def gib(size: float) -> str:
