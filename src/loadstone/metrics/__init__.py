@@ -135,6 +135,11 @@ NEEDS: dict[str, Need] = {
         "with a limit the wait for it cannot be told from lag (where requests have due times, queue_wait has both).",
         "where due times, or a closed loop with --prefill-concurrency, go together with a limit",
     ),
+    "roofline": Need(
+        lambda tables: tables.run.environment.get("roofline") is not None,
+        "no roofline was named (--roofline gpu=NAME,model=NAME).",
+        "without --roofline",
+    ),
     "objectives": Need(
         lambda tables: bool(tables.goodput),
         "no objective was set (--goodput METRIC:VALUE).",

@@ -1,0 +1,395 @@
+"""Fits how near steps come to the datasheet to steps that were measured.
+
+The time of a step is linear, piece by piece, in theta = (1 / bandwidth, 1 / compute, step_s, sequence_s). So Gauss-Newton
+steps whose linear problem is solved exactly within bounds come to the optimum in a few rounds; there are 3^4 ways in
+which four parameters can lie on their bounds, and all are tried. Residuals are relative, and far ones count less
+(Huber, "Robust estimation of a location parameter", 1964). What the points cannot tell apart keeps its prior, with the
+reason. Knows neither runs nor files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Literal, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from loadstone.roofline.setup import Efficiency
+from loadstone.roofline.work import Work
+
+Floats = NDArray[np.float64]
+Model = Callable[[Efficiency, Work], float]
+"""The duration of a step in seconds, unrounded."""
+
+NAMES = ("bandwidth", "compute", "step_s", "sequence_s")
+INVERSE = (True, True, False, False)
+"""Theta holds 1 / value."""
+SACRIFICED = ("sequence_s", "step_s", "compute", "bandwidth")
+"""Of several that the points cannot tell apart, which keeps its prior first: the one that matters least elsewhere."""
+FAINT = 0.003
+"""A parameter with less than this share of the steps' times (root mean square) has no say in them."""
+ALIKE = 0.02
+"""Smallest singular value of columns of length 1 from which on they are told apart: 1 % of noise becomes 50 % else."""
+PART = 0.05
+"""A parameter with less than this share of a direction that cannot be told is not meant by it."""
+HUBER = 1.345
+"""Standard deviations from which on a residual counts less; 95 % as efficient as least squares where noise is normal."""
+ROUNDS = 12
+STEPS = 40
+LEAST_SCALE = 1e-5
+"""Residuals below this (relative) are rounding, none of them an outlier."""
+
+
+class Point(NamedTuple):
+    """A step, or several alike, as measured."""
+
+    kind: Literal["decode", "prefill"]
+    work: Work
+    seconds: float
+    """Its duration: the median where there were several."""
+    samples: int
+    sequences: int
+    tokens: int
+    """Mean context of its sequences for a decode, tokens of the prompt for a prefill."""
+    source: str
+    """The run that it is from."""
+
+
+class Bounds(NamedTuple):
+    """Between what the parameters may lie."""
+
+    bandwidth: tuple[float, float] = (0.02, 1.0)
+    compute: tuple[float, float] = (0.02, 1.0)
+    step_s: tuple[float, float] = (0.0, 1.0)
+    sequence_s: tuple[float, float] = (0.0, 0.1)
+
+
+UNKNOWN_HARDWARE = Bounds(bandwidth=(1e-4, 1e4), compute=(1e-4, 1e4))
+"""Where nothing is known of the hardware: the shares are of placeholders, and say what is reached by multiplication."""
+
+
+class Estimate(NamedTuple):
+    """One parameter. `value` is None where the points do not tell it; then the prior was kept, and `reason` says why."""
+
+    name: str
+    value: float | None
+    error: float | None
+    """Its standard error; None where there is none: not told, on a bound, or no points to spare."""
+    prior: float
+    reason: str | None = None
+
+
+class Residual(NamedTuple):
+    """What the model says of a point."""
+
+    point: Point
+    model_s: float
+
+    @property
+    def error(self) -> float:
+        """(model - measured) / measured."""
+        return self.model_s / self.point.seconds - 1
+
+
+class Fit(NamedTuple):
+    """The result: an efficiency to use, and what is known of each of its parts."""
+
+    efficiency: Efficiency
+    estimates: tuple[Estimate, ...]
+    residuals: tuple[Residual, ...]
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of the relative errors."""
+        return float(np.sqrt(np.mean([one.error**2 for one in self.residuals])))
+
+    @property
+    def worst(self) -> float:
+        """The greatest relative error, without its sign."""
+        return max(abs(one.error) for one in self.residuals)
+
+
+def fit(
+    points: Sequence[Point], model: Model, prior: Efficiency | None = None, bounds: Bounds | None = None
+) -> Fit:
+    """The efficiency with which `model` comes nearest to the points. Raises `ValueError` without points."""
+    if not points:
+        raise ValueError("a fit needs points.")
+    problem = _Problem(points, model, prior or Efficiency(), bounds or Bounds())
+    kept: dict[str, str] = {}
+    theta = problem.solved(problem.starts(), [True] * 4)
+    while reason := problem.untold(theta, kept):
+        name, why = reason
+        kept[name] = why
+        at = NAMES.index(name)
+        if problem.same_with_prior(theta, at):
+            theta[at] = problem.prior[at]
+        elif why == _NO_SAY[name]:
+            kept[name] = f"{why} It is {_value(theta, at):.2g} or more."
+        else:
+            theta[at] = problem.prior[at]
+        theta = problem.solved([theta], [one not in kept for one in NAMES])
+    return problem.result(theta, kept)
+
+
+_NO_SAY = {
+    "bandwidth": "No measured step was bound by the memory's bandwidth.",
+    "compute": "No measured step was bound by compute.",
+    "step_s": "It is too small a part of the measured steps.",
+    "sequence_s": "It is too small a part of the measured steps.",
+}
+
+
+class _Problem:
+    """Points, model and bounds in theta."""
+
+    def __init__(self, points: Sequence[Point], model: Model, prior: Efficiency, bounds: Bounds) -> None:
+        self.points = points
+        self.model = model
+        self.base = prior
+        self.measured = np.array([point.seconds for point in points])
+        self.prior = np.array(
+            [1 / v if inverse else v for v, inverse in zip(_of(prior), INVERSE, strict=True)]
+        )
+        pairs = [
+            (1 / high, 1 / low) if inverse else (low, high)
+            for (low, high), inverse in zip(bounds, INVERSE, strict=True)
+        ]
+        self.low, self.high = np.array(pairs).T
+        typical = float(np.median(self.measured))
+        self.scale = np.array([self.prior[0], self.prior[1], typical, typical])
+        """A step of differences, and the unit of columns, for each parameter."""
+
+    def predicted(self, theta: Floats) -> Floats:
+        """The model's relative times: 1 is what was measured."""
+        efficiency = _efficiency(theta, self.base)
+        found: Floats = (
+            np.array([self.model(efficiency, point.work) for point in self.points]) / self.measured
+        )
+        return found
+
+    def jacobian(self, theta: Floats, at: Floats, way: int = 1) -> Floats:
+        """Derivatives of `predicted`, whose value at theta is `at`; exact within a piece.
+
+        At the edge of one they are of the piece above (way 1) or below (way -1).
+        """
+        columns = []
+        for j in range(4):
+            step = way * 1e-5 * max(theta[j], self.scale[j] * 1e-3)
+            moved = theta.copy()
+            moved[j] += step if moved[j] + step >= 0 else -step
+            columns.append((self.predicted(moved) - at) / (moved[j] - theta[j]))
+        return np.array(columns).T
+
+    def starts(self) -> list[Floats]:
+        """Where to begin: the prior, and mixtures of what may take the time, the bounds' whole range over."""
+        found = [np.clip(self.prior, self.low, self.high)]
+        ranges = [np.geomspace(self.low[j], self.high[j], 5)[1:-1] for j in (0, 1)]
+        for a, c in product(*ranges):
+            found.append(np.array([a, c, 0.0, 0.0]))
+        return found
+
+    def solved(self, starts: Sequence[Floats], free: Sequence[bool]) -> Floats:
+        """The best theta that is come to from one of the starts; what is not free stays."""
+        chosen = np.array(free)
+        if not chosen.any():
+            return starts[0]
+        best = self._best([self._solved(start.copy(), chosen) for start in starts])
+        for _ in range(ROUNDS):
+            nearby = [best, *(self._solved(start, chosen) for start in self._around(best, free))]
+            found = self._best(nearby)
+            if self.loss(found, LEAST_SCALE) >= self.loss(best, LEAST_SCALE) * (1 - 1e-6):
+                break
+            best = found
+        return best
+
+    def _best(self, found: Sequence[Floats]) -> Floats:
+        return min(found, key=lambda theta: self.loss(theta, LEAST_SCALE))
+
+    def _around(self, theta: Floats, free: Sequence[bool]) -> list[Floats]:
+        """Other starts near a solution: it may be one of the pieces alone."""
+        found = []
+        for j, factor in product((0, 1), (0.7, 1.4)):
+            if free[j]:
+                moved = theta.copy()
+                moved[j] *= factor
+                found.append(np.clip(moved, self.low, self.high))
+        return found
+
+    def _solved(self, theta: Floats, free: NDArray[np.bool_]) -> Floats:
+        for _ in range(ROUNDS):
+            spread = self.spread(theta)
+            before = theta.copy()
+            theta = self._descended(theta, free, spread)
+            if np.allclose(theta, before, rtol=1e-9, atol=1e-15):
+                break
+        return theta
+
+    def _descended(self, theta: Floats, free: NDArray[np.bool_], spread: float) -> Floats:
+        """Gauss-Newton under one scale of residuals; a step that does not help is halved."""
+        for _ in range(STEPS):
+            at = self.predicted(theta)
+            weights = _weights(at - 1, spread)
+            loss = _huber(at - 1, spread)
+            for way in (1, -1):
+                tangent = self.jacobian(theta, at, way)
+                target = _bounded(tangent, at, theta, weights, free, self.low, self.high, self.scale)
+                tried = self._nearer(theta, target, loss, spread)
+                if tried is not None:
+                    break
+            else:
+                return theta
+            theta = tried
+        return theta
+
+    def _nearer(self, theta: Floats, target: Floats, loss: float, spread: float) -> Floats | None:
+        """The longest of ever shorter steps to the target that helps; None when none does."""
+        share = 1.0
+        while share > 1e-3:
+            tried = theta + share * (target - theta)
+            if self.loss(tried, spread) < loss * (1 - 1e-9):
+                return tried
+            share /= 2
+        return None
+
+    def loss(self, theta: Floats, spread: float) -> float:
+        return _huber(self.predicted(theta) - 1, spread)
+
+    def spread(self, theta: Floats) -> float:
+        """The scale of residuals: from their median size, as if they were normal."""
+        return max(1.4826 * float(np.median(np.abs(self.predicted(theta) - 1))), LEAST_SCALE)
+
+    def untold(self, theta: Floats, kept: dict[str, str]) -> tuple[str, str] | None:
+        """A parameter that the points do not tell, and why; None when they tell all that are left."""
+        free = [name for name in SACRIFICED if name not in kept]
+        now = self.predicted(theta)
+        above, below = self.jacobian(theta, now), self.jacobian(theta, now, -1)
+        jacobian = np.where(np.abs(above) < np.abs(below), above, below)
+        at = {name: jacobian[:, NAMES.index(name)] for name in free}
+        for name in free:
+            j = NAMES.index(name)
+            reach = max(theta[j], self.prior[j])
+            if np.sqrt(np.mean((at[name] * reach) ** 2)) < FAINT:
+                return name, _NO_SAY[name]
+        if len(self.points) < len(free):
+            return free[0], f"There are only {len(self.points)} points for {len(free)} unknowns."
+        if len(free) < 2:
+            return None
+        columns = np.array([at[name] / np.linalg.norm(at[name]) for name in free]).T
+        _, sizes, directions = np.linalg.svd(columns, full_matrices=False)
+        if sizes[-1] >= ALIKE:
+            return None
+        meant = [name for name, part in zip(free, directions[-1], strict=True) if abs(part) > PART]
+        others = " and ".join(name for name in NAMES if name in meant[1:])
+        return meant[
+            0
+        ], f"The measured steps do not tell it from {others}: batches and contexts vary too little."
+
+    def same_with_prior(self, theta: Floats, j: int) -> bool:
+        """Whether nothing that was measured would change with the prior in place of this parameter."""
+        moved = theta.copy()
+        moved[j] = self.prior[j]
+        return bool(np.allclose(self.predicted(moved), self.predicted(theta), rtol=FAINT))
+
+    def result(self, theta: Floats, kept: dict[str, str]) -> Fit:
+        errors = self.errors(theta, kept)
+        estimates = [
+            Estimate(name, None, None, _value(self.prior, j), kept[name])
+            if name in kept
+            else Estimate(name, _value(theta, j), errors[j], _value(self.prior, j), self.on_bound(theta, j))
+            for j, name in enumerate(NAMES)
+        ]
+        efficiency = _efficiency(theta, self.base)
+        times = self.predicted(theta) * self.measured
+        residuals = [Residual(point, float(time)) for point, time in zip(self.points, times, strict=True)]
+        return Fit(efficiency, tuple(estimates), tuple(residuals))
+
+    def on_bound(self, theta: Floats, j: int) -> str | None:
+        if theta[j] in (self.low[j], self.high[j]):
+            return "It lies on the bound of what was allowed."
+        return None
+
+    def errors(self, theta: Floats, kept: dict[str, str]) -> list[float | None]:
+        """Standard errors of the values, from the curvature and the residuals."""
+        at = self.predicted(theta)
+        free = [
+            j for j, name in enumerate(NAMES) if name not in kept and self.low[j] < theta[j] < self.high[j]
+        ]
+        spare = len(self.points) - len(free)
+        found: list[float | None] = [None] * 4
+        if not free or spare < 1:
+            return found
+        columns = self.jacobian(theta, at)[:, free] * self.scale[free]
+        variance = float(np.sum((at - 1) ** 2)) / spare
+        covariance = variance * np.linalg.pinv(columns.T @ columns)
+        for place, j in enumerate(free):
+            error = float(np.sqrt(covariance[place, place])) * self.scale[j]
+            found[j] = error / theta[j] ** 2 if INVERSE[j] else error
+        return found
+
+
+def _bounded(
+    jacobian: Floats,
+    at: Floats,
+    theta: Floats,
+    weights: Floats,
+    free: NDArray[np.bool_],
+    low: Floats,
+    high: Floats,
+    scale: Floats,
+) -> Floats:
+    """The theta within bounds at which the tangent comes nearest to 1: of all sets of bounds the best that holds.
+
+    Where the tangent does not move with a direction, theta is left where it is in it (the shortest step).
+    """
+    root = np.sqrt(weights)[:, None]
+    columns = jacobian * root * scale
+    wanted = ((1 - at) + jacobian @ theta) * root[:, 0]
+    places = [range(3) if may else range(1) for may in free]
+    best, least = theta, np.inf
+    for states in product(*places):
+        found = theta.copy()
+        inner = [j for j in range(4) if free[j] and states[j] == 0]
+        for j in range(4):
+            if free[j] and states[j]:
+                found[j] = low[j] if states[j] == 1 else high[j]
+        if inner:
+            rest = wanted - columns @ (found / scale)
+            step = np.linalg.lstsq(columns[:, inner], rest, rcond=1e-10)[0]
+            found[inner] += step * scale[inner]
+        if (found < low - 1e-15).any() or (found > high * (1 + 1e-12)).any():
+            continue
+        found = np.clip(found, low, high)
+        loss = float(np.sum((columns @ (found / scale) - wanted) ** 2))
+        if loss < least - 1e-18:
+            best, least = found, loss
+    return best
+
+
+def _weights(residuals: Floats, spread: float) -> Floats:
+    """How much a residual counts."""
+    sizes = np.abs(residuals) / (HUBER * spread)
+    return 1 / np.maximum(sizes, 1.0)
+
+
+def _huber(residuals: Floats, spread: float) -> float:
+    """The sum that is to be small: squares near 0, lines beyond."""
+    far = HUBER * spread
+    sizes = np.abs(residuals)
+    return float(np.sum(np.where(sizes <= far, sizes**2, 2 * far * sizes - far**2)))
+
+
+def _of(efficiency: Efficiency) -> tuple[float, float, float, float]:
+    return efficiency.bandwidth, efficiency.compute, efficiency.step_s, efficiency.sequence_s
+
+
+def _value(theta: Floats, j: int) -> float:
+    return float(1 / theta[j] if INVERSE[j] else theta[j])
+
+
+def _efficiency(theta: Floats, base: Efficiency) -> Efficiency:
+    values = {name: _value(theta, j) for j, name in enumerate(NAMES)}
+    return replace(base, **values)
