@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import socket
 import subprocess
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from loadstone.errors import UsageError
 from loadstone.sim.loop import Server
 from loadstone.sim.options import SimOptions
+from loadstone.sim.step_log import read_steps
 from loadstone.sim.truth import TruthRow, read_truth
 
 FAST = {"step_ms": 1.0, "step_us_per_sequence": 0.0, "prefill_us_per_token": 0.0}
@@ -73,6 +76,20 @@ def content(answer: http.client.HTTPResponse) -> bytes:
     return data
 
 
+def metrics(server: Server) -> dict[str, float]:
+    """The page of /metrics: samples of engine 0 by name, labels of their own behind it."""
+    text = content(call(server, "/metrics")).decode()
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            own = {
+                name: value for name, value in sample.labels.items() if name not in ("model_name", "engine")
+            }
+            if sample.labels.get("engine", "0") == "0":
+                found[" ".join([sample.name.removeprefix("vllm:"), *own.values()])] = sample.value
+    return found
+
+
 def chat(**more: Any) -> dict[str, Any]:
     message = {"role": "user", "content": "hello"}
     return {"model": "sim", "messages": [message], "stream": True, "ignore_eos": True, **more}
@@ -107,6 +124,42 @@ def test_an_answer_without_a_stream(start: Start, tmp_path: Path) -> None:
     assert (row.tokens, row.fault) == (5, None)
 
 
+def test_the_truth_dates_every_token(start: Start, tmp_path: Path) -> None:
+    call(start(), CHAT, chat(max_tokens=5))
+    (row,) = truth(tmp_path, 1)
+    assert row.sent_ns is not None and row.scheduled_ns is not None
+    assert (len(row.sent_ns), row.sent_ns[0], row.sent_ns[-1]) == (5, row.first_sent_ns, row.last_sent_ns)
+    assert row.sent_ns == sorted(row.sent_ns)
+    assert row.received_ns <= row.scheduled_ns < row.sent_ns[0]
+    assert (row.engine, row.cached_tokens, row.preemptions) == (0, 0, 0)
+
+
+def test_tokens_of_an_answer_in_one_piece_have_no_dates_of_their_own(start: Start, tmp_path: Path) -> None:
+    call(start(), CHAT, chat(stream=False, max_tokens=5))
+    (row,) = truth(tmp_path, 1)
+    assert (row.sent_ns, row.engine) == (None, 0)
+
+
+def test_the_truth_names_the_engine(start: Start, tmp_path: Path) -> None:
+    server = start(data_parallel_size=2)
+    for _ in range(4):
+        call(server, CHAT, chat(max_tokens=2))
+    assert [row.engine for row in truth(tmp_path, 4)] == [0, 1, 0, 1]
+
+
+def test_who_had_to_give_way_is_in_the_truth_and_on_the_page(start: Start, tmp_path: Path) -> None:
+    server = start(num_gpu_blocks_override=4, block_size=16)
+    clients = [threading.Thread(target=call, args=(server, CHAT, chat(max_tokens=40))) for _ in range(2)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    rows = truth(tmp_path, 2)
+    assert [row.tokens for row in rows] == [40, 40]
+    preemptions = sum(row.preemptions or 0 for row in rows)
+    assert preemptions == metrics(server)["num_preemptions_total"] >= 1
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_truth_counts_every_byte(start: Start, tmp_path: Path, stream: bool) -> None:
     body = json.dumps(chat(stream=stream, max_tokens=50)).encode()
@@ -129,6 +182,139 @@ def test_what_it_is_asked_to_do_is_in_the_truth(start: Start, tmp_path: Path) ->
     assert (hook.hook, hook.end, hook.tokens) == ("/start_profile", "done", 0)
     assert (request.hook, request.tokens) == (None, 1)
     assert hook.received_ns < request.received_ns
+
+
+def test_the_metrics_of_an_idle_server(start: Start) -> None:
+    answer = call(start(block_size=32, num_gpu_blocks_override=100), "/metrics")
+    assert answer.getheader("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
+    page = content(answer).decode()
+    for line in (
+        'vllm:num_requests_running{engine="0",model_name="sim"} 0.0',
+        'vllm:request_success_total{engine="0",finished_reason="length",model_name="sim"} 0.0',
+        'vllm:time_to_first_token_seconds_bucket{engine="0",le="2560.0",model_name="sim"} 0.0',
+        'vllm:request_generation_tokens_bucket{engine="0",le="2000.0",model_name="sim"} 0.0',
+        'vllm:cache_config_info{block_size="32",cache_dtype="auto",enable_prefix_caching="True",engine="0",'
+        'gpu_memory_utilization="0.92",kv_cache_size_tokens="3200",num_gpu_blocks="100"} 1.0',
+    ):
+        assert line in page.splitlines()
+    assert 'vllm:request_generation_tokens_bucket{engine="0",le="5000.0"' not in page
+
+
+def test_the_metrics_are_what_the_truth_says(start: Start, tmp_path: Path) -> None:
+    server = start()
+    for tokens in (1, 2, 7):
+        call(server, CHAT, chat(max_tokens=tokens))
+    found, rows = metrics(server), truth(tmp_path, 3)
+    assert (found["prompt_tokens_total"], found["generation_tokens_total"]) == (15, 10)
+    assert (found["request_success_total length"], found["request_success_total stop"]) == (3, 0)
+    assert found["request_generation_tokens_sum"] == 10
+    assert [found[f"request_generation_tokens_bucket {le}"] for le in ("1.0", "2.0", "5.0", "10.0")] == [
+        1,
+        2,
+        2,
+        3,
+    ]
+    first_ns = sum((row.first_sent_ns or 0) - row.received_ns for row in rows)
+    last_ns = sum((row.last_sent_ns or 0) - row.received_ns for row in rows)
+    queue_ns = sum((row.scheduled_ns or 0) - row.received_ns for row in rows)
+    assert found["time_to_first_token_seconds_sum"] == first_ns / 1e9
+    assert found["e2e_request_latency_seconds_sum"] == last_ns / 1e9
+    assert found["request_queue_time_seconds_sum"] == queue_ns / 1e9
+    assert found["inter_token_latency_seconds_count"] == 7  # tokens after the first of each
+    assert found["inter_token_latency_seconds_sum"] == found["request_decode_time_seconds_sum"]
+    phases = found["request_prefill_time_seconds_sum"] + found["request_decode_time_seconds_sum"]
+    assert found["request_inference_time_seconds_sum"] == pytest.approx(phases)
+    assert (found["iteration_tokens_total_sum"], found["iteration_tokens_total_count"]) == (25, 10)
+
+
+def test_the_metrics_tell_who_runs_and_who_waits_and_who_has_left(start: Start, tmp_path: Path) -> None:
+    server = start(max_num_seqs=1, num_gpu_blocks_override=1000)
+    body = json.dumps(chat(max_tokens=10_000)).encode()
+    post = b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), len(body), body)
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as runs,
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as waits,
+    ):
+        runs.sendall(post)
+        runs.recv(100)
+        waits.sendall(post)
+        while (found := metrics(server))["num_requests_waiting"] == 0:
+            pass
+        assert (found["num_requests_running"], found["num_requests_waiting"]) == (1, 1)
+        assert 0 < found["kv_cache_usage_perc"] < 1
+    truth(tmp_path, 2)
+    found = metrics(server)
+    assert (found["num_requests_running"], found["num_requests_waiting"]) == (0, 0)
+    assert (found["kv_cache_usage_perc"], found["request_success_total abort"]) == (0, 2)
+    assert found["e2e_request_latency_seconds_count"] == 0
+
+
+def test_with_speculation_the_metrics_tell_what_was_accepted(start: Start, tmp_path: Path) -> None:
+    server = start(num_speculative_tokens=3, acceptance_rates="1")
+    call(server, CHAT, chat(max_tokens=9))  # the prompt's step brings one, two more steps four each
+    found = metrics(server)
+    assert (found["spec_decode_num_drafts_total"], found["spec_decode_num_draft_tokens_total"]) == (2, 6)
+    assert found["spec_decode_num_accepted_tokens_total"] == 6
+    assert [found[f"spec_decode_num_accepted_tokens_per_pos_total {at}"] for at in "012"] == [2, 2, 2]
+    (row,) = truth(tmp_path, 1)
+    assert row.sent_ns is not None
+    assert (len(row.sent_ns), len(set(row.sent_ns))) == (9, 3)
+
+
+def test_without_an_engine_there_are_counts_and_no_times(start: Start) -> None:
+    server = start(null=True)
+    call(server, CHAT, chat(max_tokens=4))
+    found = metrics(server)
+    assert (found["generation_tokens_total"], found["request_success_total length"]) == (4, 1)
+    assert found["time_to_first_token_seconds_count"] == 0
+
+
+def test_metrics_need_no_key_and_are_to_be_got(start: Start) -> None:
+    server = start(api_key="secret")
+    assert call(server, "/metrics").status == 200
+    assert call(server, "/metrics", {}).status == 405
+
+
+def test_what_could_never_be_served_is_refused(start: Start, tmp_path: Path) -> None:
+    server = start(max_model_len=10)
+    answer = call(server, CHAT, chat(max_tokens=6))
+    assert (answer.status, json.loads(content(answer))["error"]["type"]) == (400, "BadRequestError")
+    assert call(server, CHAT, chat(max_tokens=5)).status == 200
+    (row,) = truth(tmp_path, 1)
+    assert row.tokens == 5
+
+
+def test_the_steps_are_on_file_when_asked_for(start: Start, tmp_path: Path) -> None:
+    server = Server(SimOptions(**FAST, steps=str(tmp_path / "steps")))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    call(server, CHAT, chat(max_tokens=4))
+    stop(server, thread)
+    rows = read_steps(tmp_path / "steps")
+    assert [row.sequences for row in rows] == [1, 1, 1, 1]
+    assert all(row.due_ns <= row.begun_ns <= row.sent_ns for row in rows)
+    dues = [row.due_ns for row in rows]
+    assert all(later - before >= 1_000_000 for before, later in itertools.pairwise(dues))
+
+
+def test_the_port_is_closed_while_it_starts_up(start: Start) -> None:
+    server = start(startup_s=0.3)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port))
+    while True:
+        try:
+            assert call(server, "/health").status == 200
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+        else:
+            break
+
+
+def test_while_it_starts_up_it_can_be_stopped() -> None:
+    server = Server(SimOptions(startup_s=86_400))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    stop(server, thread)
 
 
 def test_the_small_paths(start: Start) -> None:
@@ -243,6 +429,8 @@ def test_an_address_in_use_is_one_sentence(start: Start) -> None:
 def test_a_truth_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"truth = .*/no/file: No such file or directory; name a file"):
         Server(SimOptions(truth=str(tmp_path / "no" / "file")))
+    with pytest.raises(UsageError, match=r"steps = .*/no/file: No such file or directory; name a file"):
+        Server(SimOptions(steps=str(tmp_path / "no" / "file")))
 
 
 def child() -> subprocess.Popen[str]:
