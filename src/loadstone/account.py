@@ -56,9 +56,15 @@ def template_tokens(log: PreflightLog) -> int | None:
     return None if log.prompt_tokens is None else max(0, log.prompt_tokens - log.content_tokens)
 
 
-def begun(setting: Setting, servers: Sequence[Reached], found: Found, asked: Sequence[HookLog]) -> RunLog:
+def begun(
+    setting: Setting,
+    servers: Sequence[Reached],
+    found: Found,
+    asked: Sequence[HookLog],
+    watch: Watch | None = None,
+) -> RunLog:
     """The account as it stands before the first request; should main die, this is what is left."""
-    log = account(setting, servers, found, NOT_BEGUN, NO_CLOCK, [], asked)
+    log = account(setting, servers, found, NOT_BEGUN, NO_CLOCK, [], asked, watch)
     log.end = "aborted"
     return log
 
@@ -83,7 +89,7 @@ def account(
     notices = [
         *_notices(setting, found, conducted, surveyed),
         *hooks.notices(asked, len(servers)),
-        *(watch.notices() if watch else ()),
+        *(watch.notices() if watch and conducted.phases else ()),
     ]
     return RunLog(
         id=setting.id,

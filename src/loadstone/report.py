@@ -299,6 +299,55 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     """Output files by role, relative to the run folder."""
 
 
+class ServerTokens(_Part, frozen=True, kw_only=True):
+    """Output tokens of the whole load, warm-up and cooldown included, as the server and as we counted them."""
+
+    server: float | None
+    """By how much its counter grew from the last look before the load to the first one after its last answer."""
+    ours: int | None
+    """Those of the answers to our requests; null where it is not known which requests the page tells of."""
+    uncounted: int = 0
+    """Requests of which we do not know the tokens, while the server may: failed, cut off, or without a count."""
+    reason: str | None = None
+    """Why there is nothing to compare; null: there is."""
+
+
+class ServerFacts(_Part, frozen=True, kw_only=True):
+    """One server by its own Prometheus page, while the measured phases lasted.
+
+    Gauges are means over that time and the greatest value read; counters are what was added between the last look before
+    it and the first one after it. What is null is in `reasons` by its name.
+    """
+
+    page: str
+    """Its address without secrets."""
+    serves: tuple[int, ...] = ()
+    """Which of `endpoint.url` it tells of; empty: it was asked for by its own address (`--server-metrics`)."""
+    scrapes: int = 0
+    failed: int | None = None
+    """How often it was asked for in vain."""
+    engine: Literal["vllm", "sglang", "llama.cpp"] | None = None
+    """Whose names the metrics bear."""
+    running_mean: float | None = None
+    """Requests in execution."""
+    running_max: float | None = None
+    waiting_mean: float | None = None
+    """Requests in the server's own queue."""
+    waiting_max: float | None = None
+    kv_cache_usage_mean: float | None = None
+    """Share of the KV cache in use, 0 to 1; of several engines behind one page their mean, and the greatest of any."""
+    kv_cache_usage_max: float | None = None
+    prefix_cache_hit_rate: float | None = None
+    """Share of the prompt tokens looked up that were found in the prefix cache, 0 to 1."""
+    preemptions: float | None = None
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    resets: int = 0
+    """How often a counter began anew: the server was started again."""
+    reasons: dict[str, str] = {}
+    tokens: ServerTokens | None = None
+
+
 class Report(_Part, frozen=True, kw_only=True):
     """A run's result."""
 
@@ -316,6 +365,8 @@ class Report(_Part, frozen=True, kw_only=True):
     """The measured requests by server; empty when there was one."""
     models: tuple[Group, ...] = ()
     """The measured requests by model; empty when there was one."""
+    server: tuple[ServerFacts, ...] = ()
+    """What the servers' own Prometheus pages say; empty where none was to be read."""
     config: dict[str, Any]
     """The resolved config tree, secrets masked."""
     environment: dict[str, Any]

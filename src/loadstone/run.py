@@ -104,7 +104,7 @@ def _run(setting: Setting) -> Exit:
                 if setting.phases[0].kind == "measured":
                     profiler.start()
                 interrupt = reported.enter_context(Interrupt())
-                folder.write_run(home, begun(setting, reached, found, [*asked, *profiler.logs]))
+                folder.write_run(home, begun(setting, reached, found, [*asked, *profiler.logs], watch))
                 conducted = _conduct(setting, crew, progress, interrupt, profiler, watch)
                 watch.end()
                 progress.close()

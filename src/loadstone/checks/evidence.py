@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from loadstone.config.phases import phase_loads
 from loadstone.metrics import Tables, limited
-from loadstone.report import Check, MetricResult
+from loadstone.report import Check, MetricResult, ServerFacts
 
 Verdict = Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
 SEVERITY: tuple[Literal["INVALID", "DEGRADED", "VALID"], ...] = ("INVALID", "DEGRADED", "VALID")
@@ -30,6 +30,8 @@ class Evidence(NamedTuple):
 
     tables: Tables
     metrics: Mapping[str, MetricResult]
+    server: tuple[ServerFacts, ...] = ()
+    """What the servers say of themselves."""
 
     def p50(self, *names: str) -> float | None:
         """The median of the first of these metrics that has one."""

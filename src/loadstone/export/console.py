@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from loadstone.export import replacing
 from loadstone.export._groups import groups
 from loadstone.export._load import load, load_shape
+from loadstone.export._server import server
 from loadstone.export._tables import (
     THIN,
     distributions,
@@ -92,7 +93,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
     """
     above = (
         stopped(report, width, color) + verdict(report, width, color),
-        headline(report, width) + load(report, width),
+        headline(report, width) + load(report, width) + server(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
         rates(report.metrics, width),
         groups(report, width),

@@ -27,6 +27,7 @@ from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
 from loadstone.summary.outcomes import outcomes
 from loadstone.summary.series import series
+from loadstone.summary.server import server_facts
 from loadstone.summary.stopping import failing, limits
 
 __all__ = ["exit_code", "measure", "summarise"]
@@ -35,6 +36,7 @@ _FILES = {
     "run": run_folder.RUN,
     "config": run_folder.CONFIG,
     "requests": run_folder.REQUESTS,
+    "server_metrics": run_folder.SERVER_METRICS,
     "log": run_folder.LOG,
     "faults": run_folder.FAULTS,
 }
@@ -49,7 +51,7 @@ def summarise(folder: Path) -> Report:
     table = _table(folder)
     run = run_folder.read_run(folder)
     tables = Tables.read(table, run)
-    evidence = _evidence(tables)
+    evidence = _evidence(tables)._replace(server=server_facts(folder, table, tables))
     return Report(
         loadstone_version=run.loadstone_version,
         run=RunFacts(
@@ -75,6 +77,7 @@ def summarise(folder: Path) -> Report:
         phases=groups.phases(table, evidence),
         targets=groups.targets(evidence),
         models=groups.models(evidence),
+        server=evidence.server,
         config=run.config,
         environment=_environment(run),
     )

@@ -1,0 +1,78 @@
+"""Whose metrics a page has, and what they are called there: the few that mean the same for every engine.
+
+Names: vLLM docs/usage/metrics, SGLang docs/references/production_metrics (`--enable-metrics`), llama.cpp tools/server
+README (`--metrics`). Where a name has changed all its names are listed, the present one first; the first found is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+Name = Literal["vllm", "sglang", "llama.cpp"]
+
+
+class Names(NamedTuple):
+    """The samples of one engine; empty where it has none of that meaning."""
+
+    prefix: str
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+    kv_cache_usage: tuple[str, ...]
+    looked_up: tuple[str, ...]
+    """Prompt tokens that were looked up in the prefix cache,"""
+    found: tuple[str, ...]
+    """and those of them that were there."""
+    preemptions: tuple[str, ...]
+    prompt_tokens: tuple[str, ...]
+    generation_tokens: tuple[str, ...]
+
+
+ENGINES: Mapping[Name, Names] = {
+    "vllm": Names(
+        prefix="vllm:",
+        running=("vllm:num_requests_running",),
+        waiting=("vllm:num_requests_waiting",),
+        kv_cache_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+        looked_up=("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
+        found=("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
+        preemptions=("vllm:num_preemptions_total",),
+        prompt_tokens=("vllm:prompt_tokens_total",),
+        generation_tokens=("vllm:generation_tokens_total",),
+    ),
+    "sglang": Names(
+        prefix="sglang:",
+        running=("sglang:num_running_reqs",),
+        waiting=("sglang:num_queue_reqs",),
+        kv_cache_usage=("sglang:token_usage",),
+        looked_up=("sglang:prompt_tokens_total",),
+        found=("sglang:cached_tokens_total",),
+        preemptions=("sglang:num_retracted_requests_total",),
+        prompt_tokens=("sglang:prompt_tokens_total",),
+        generation_tokens=("sglang:generation_tokens_total",),
+    ),
+    "llama.cpp": Names(
+        prefix="llamacpp:",
+        running=("llamacpp:requests_processing",),
+        waiting=("llamacpp:requests_deferred",),
+        kv_cache_usage=("llamacpp:kv_cache_usage_ratio",),
+        looked_up=(),
+        found=(),
+        preemptions=(),
+        prompt_tokens=("llamacpp:prompt_tokens_total",),
+        generation_tokens=("llamacpp:tokens_predicted_total",),
+    ),
+}
+
+
+def engine_of(samples: set[str]) -> Name | None:
+    """Whose metrics these are; None: nobody's that we know."""
+    return next(
+        (name for name, names in ENGINES.items() if any(one.startswith(names.prefix) for one in samples)),
+        None,
+    )
+
+
+def of_all_priorities(labels: Mapping[str, str]) -> bool:
+    """Whether a series stands for all requests: SGLang tells the same again by priority."""
+    return not labels.get("priority")

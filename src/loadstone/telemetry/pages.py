@@ -1,0 +1,198 @@
+"""Pages as they were read, and what their metrics say of a stretch of time. Pure but for `Pages.read`.
+
+A counter only grows, unless the server began anew: what it has after a fall it has counted since. A gauge is known at the
+moments when it was read, and taken to stay as it was until the next one. Moments are CLOCK_MONOTONIC ns. Knows no name of a
+metric; see `telemetry.engines`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from loadstone import folder
+from loadstone.telemetry.store import COLUMNS
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Track(NamedTuple):
+    """One metric over time, one value a scrape; NaN where the page had none."""
+
+    labels: Mapping[str, str]
+    sent_ns: Ints
+    at_ns: Ints
+    """The value is one of a moment between these two."""
+    values: Floats
+
+
+class Increase(NamedTuple):
+    """By how much a counter grew between two scrapes."""
+
+    value: float
+    resets: int
+    """How often the server began anew in between; what it had counted since the scrape before is missing then."""
+    from_ns: int
+    to_ns: int
+    """When the two were read."""
+    covers: bool
+    """The first was read before the stretch that was asked for, and the second after it: nothing of it is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """All scrapes of one target."""
+
+    table: pl.DataFrame
+    """In the columns of `telemetry.store`."""
+
+    @classmethod
+    def read(cls, home: Path) -> dict[str, Pages]:
+        """Those of a run, by target; nothing where no page was read. Raises `polars.exceptions.PolarsError`, `OSError`."""
+        path = home / folder.SERVER_METRICS
+        if not path.exists():
+            return {}
+        table = pl.read_parquet(path, columns=list(COLUMNS), glob=False)
+        text = table.with_columns(pl.col("target", "family", "type", "sample", "labels").cast(pl.String))
+        return {str(target): cls(part) for (target,), part in text.group_by("target", maintain_order=True)}
+
+    @cached_property
+    def moments(self) -> tuple[Ints, Ints]:
+        """When each scrape was asked for and had come."""
+        seen = self.table.select("sent_ns", "at_ns").unique().sort("at_ns")
+        return seen["sent_ns"].to_numpy(), seen["at_ns"].to_numpy()
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all samples."""
+        return set(self.table["sample"].unique())
+
+    def tracks(
+        self, sample: str, wanted: Callable[[Mapping[str, str]], bool] = lambda labels: True
+    ) -> Iterator[Track]:
+        """Every series of a sample whose labels are `wanted`."""
+        sent_ns, at_ns = self.moments
+        found = self.table.filter(pl.col("sample") == sample)
+        for (text,), part in found.group_by("labels", maintain_order=True):
+            labels = json.loads(str(text))
+            if wanted(labels):
+                values = np.full(len(at_ns), np.nan)
+                values[np.searchsorted(at_ns, part["at_ns"].to_numpy())] = part["value"].to_numpy()
+                yield Track(labels, sent_ns, at_ns, values)
+
+
+def increase(track: Track, from_ns: int, to_ns: int) -> Increase | None:
+    """By how much a counter grew from the last scrape before `from_ns` to the first one after `to_ns`.
+
+    Where there is none before, from the first of all, and the same at the end. A series that the first pages did not have
+    yet had counted nothing. None when there are no two scrapes.
+    """
+    if len(track.at_ns) < 2:
+        return None
+    before = int(np.searchsorted(track.at_ns, from_ns, side="right")) - 1
+    after = int(np.searchsorted(track.sent_ns, to_ns, side="left"))
+    first, last = max(before, 0), min(after, len(track.at_ns) - 1)
+    if first >= last:
+        return None
+    values = track.values[first : last + 1]
+    known = values[np.isfinite(values)]
+    covers = before >= 0 and after < len(track.at_ns)
+    moments = int(track.at_ns[first]), int(track.at_ns[last])
+    earlier = track.values[: first + 1]
+    seen = earlier[np.isfinite(earlier)]
+    steps = np.diff(np.concatenate([seen[-1:] if len(seen) else [0.0], known]))
+    falls = steps < 0
+    grown = np.where(falls, known, steps)
+    return Increase(float(grown.sum()), int(falls.sum()), *moments, covers)
+
+
+def mean_over_time(track: Track, from_ns: int, to_ns: int) -> float | None:
+    """The time-weighted mean of a gauge over a stretch; None where it was not known in all of it, or it is none."""
+    at_ns, values = _known(track)
+    inside = (at_ns > from_ns) & (at_ns < to_ns)
+    before = int(np.searchsorted(at_ns, from_ns, side="right")) - 1
+    if before < 0 or to_ns <= from_ns:
+        return None
+    edges = np.concatenate([[from_ns], at_ns[inside], [to_ns]])
+    levels = np.concatenate([[values[before]], values[inside]])
+    return float((levels * np.diff(edges)).sum() / (to_ns - from_ns))
+
+
+def greatest(track: Track, from_ns: int, to_ns: int) -> float | None:
+    """The greatest value of a gauge that was read within a stretch, or last before it; None where there is none."""
+    at_ns, values = _known(track)
+    before = max(0, int(np.searchsorted(at_ns, from_ns, side="right")) - 1)
+    found = values[before : int(np.searchsorted(at_ns, to_ns, side="right"))]
+    return float(found.max()) if len(found) else None
+
+
+def _known(track: Track) -> tuple[Ints, Floats]:
+    known = np.isfinite(track.values)
+    return track.at_ns[known], track.values[known]
+
+
+class Buckets(NamedTuple):
+    """A histogram: how many observations were at most each of the upper `bounds`, the last of which is infinite."""
+
+    bounds: Floats
+    cumulative: Floats
+    observations: float
+    total: float
+
+    @property
+    def mean(self) -> float | None:
+        """Exact, in the unit of the metric; None without observations."""
+        return self.total / self.observations if self.observations > 0 else None
+
+    def quantile(self, share: float) -> float | None:
+        """An estimate: observations are taken to lie evenly within a bucket, as Prometheus's `histogram_quantile` does.
+
+        Of those beyond the last finite bound only that bound is known, which is returned. None without observations.
+        """
+        total = self.cumulative[-1] if len(self.cumulative) else 0.0
+        if not total > 0 or len(self.bounds) < 2:
+            return None
+        rank = share * total
+        at = int(np.searchsorted(self.cumulative, rank, side="left"))
+        if at >= len(self.bounds) - 1:
+            return float(self.bounds[-2])
+        upper = float(self.bounds[at])
+        lower = float(self.bounds[at - 1]) if at else min(0.0, upper)
+        below = float(self.cumulative[at - 1]) if at else 0.0
+        width = float(self.cumulative[at]) - below
+        return upper if width <= 0 else lower + (upper - lower) * (rank - below) / width
+
+
+def histogram(
+    pages: Pages,
+    family: str,
+    from_ns: int,
+    to_ns: int,
+    wanted: Callable[[Mapping[str, str]], bool] = lambda labels: True,
+) -> Buckets | None:
+    """What was observed in a stretch, all label sets that are `wanted` together; None when no two scrapes have it."""
+    grown: dict[float, float] = {}
+    for track in pages.tracks(f"{family}_bucket", wanted):
+        more = increase(track, from_ns, to_ns)
+        if more is not None:
+            bound = float(track.labels["le"])
+            grown[bound] = grown.get(bound, 0.0) + more.value
+    count, total = (
+        [more.value for track in pages.tracks(f"{family}_{end}", wanted) if (more := increase(track, from_ns, to_ns))]
+        for end in ("count", "sum")
+    )  # fmt: skip
+    if not grown or not count:
+        return None
+    bounds = sorted(grown)
+    return Buckets(
+        np.array(bounds), np.array([grown[bound] for bound in bounds]), float(sum(count)), float(sum(total))
+    )
