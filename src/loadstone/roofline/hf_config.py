@@ -6,11 +6,13 @@ has a default. Reads no files and knows no model by name, only families (`model_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from loadstone.errors import UsageError
-from loadstone.roofline.setup import Weights
+from loadstone.roofline.hf_keys import Config
+from loadstone.roofline.hf_quantization import weights_type
 from loadstone.roofline.shape import Latent, Shape
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -36,49 +38,18 @@ LANGUAGE = ("text_config", "llm_config", "language_config", "thinker_config")
 OUTER = ("quantization_config", "compression_config", "torch_dtype", "dtype", "tie_word_embeddings")
 """What such a model says once for all its parts."""
 
-TWO_MATRICES = frozenset(
-    (
-        "arcee",
-        "bloom",
-        "codegen",
-        "falcon",
-        "gpt2",
-        "gpt_bigcode",
-        "gpt_neo",
-        "gpt_neox",
-        "gptj",
-        "mpt",
-        "nemotron",
-        "opt",
-        "persimmon",
-        "phi",
-        "starcoder2",
-    )
-)
+TWO_MATRICES = frozenset(("arcee", "bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "nemotron", "opt", "persimmon", "phi", "starcoder2"))  # fmt: skip
 """Families whose feed-forward parts have no gate, by their code in transformers."""
-FOURFOLD = frozenset(("bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt"))
+FOURFOLD = frozenset(("bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt"))  # fmt: skip
 """Families whose feed-forward parts are four times as wide as the model unless they say otherwise."""
-TIED = frozenset(
-    (
-        "bloom",
-        "cohere",
-        "cohere2",
-        "falcon",
-        "gemma",
-        "gemma2",
-        "gemma3",
-        "gemma3_text",
-        "gpt2",
-        "gpt_bigcode",
-        "gpt_neo",
-        "mpt",
-        "opt",
-        "starcoder2",
-    )
-)
+TIED = frozenset(("bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt2", "gpt_bigcode", "gpt_neo", "mpt", "opt", "starcoder2"))  # fmt: skip
 """Families whose output matrix is the embedding table unless they say otherwise."""
 WINDOW_EVERY = {"gemma2": 2, "gpt_oss": 2, "cohere2": 4, "llama4_text": 4, "gemma3": 6, "gemma3_text": 6}
 """Of so many layers of a family one attends to all tokens, where its config does not list them."""
+DEFAULT_POSITIONS = {"bloom": 2048, "falcon": 2048}
+"""The longest context of families whose files need not name it."""
+LONGEST = 1 << 40
+"""No context is longer."""
 NOT_TRANSFORMERS = (
     "attn_layer_period",
     "block_configs",
@@ -90,55 +61,7 @@ NOT_TRANSFORMERS = (
     "state_size",
 )
 """Keys of models whose layers differ in kind: state spaces, linear attention, or searched layer by layer."""
-TYPES: dict[str, Weights] = {
-    "bfloat16": "bf16",
-    "float16": "bf16",
-    "half": "bf16",
-    "float32": "fp32",
-    "float8_e4m3fn": "fp8",
-}
-GIVE_TYPE = "Take it out of the file and say in which type the weights are."
 ONLY = "The roofline knows decoder-only transformers; use another model."
-LARGEST = 1 << 24
-"""No size of a model is above it; a longest context may be."""
-
-
-class Config:
-    """A `config.json` that is asked for sizes by all the names they have."""
-
-    def __init__(self, config: Mapping[str, Any], name: str) -> None:
-        self.config = config
-        self.name = name
-        self.family = str(config.get("model_type", "")).lower()
-
-    def wrong(self, key: str, what: str, advice: str = "Correct the file.") -> UsageError:
-        """The refusal of one key."""
-        return UsageError(f"config.json of {self.name}: {key} {what}. {advice}")
-
-    def first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
-        """The first of these keys that has a value, and the value; else the first key and None."""
-        return next(
-            ((key, self.config[key]) for key in keys if self.config.get(key) is not None), (keys[0], None)
-        )
-
-    def size(self, *keys: str, least: int = 1, most: int = LARGEST) -> int | None:
-        """A size by any of its names; None where there is none. UsageError: it is no whole number, or absurd."""
-        key, value = self.first(keys)
-        if value is None:
-            return None
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.wrong(key, f"is {value!r}, which is not a whole number from {least} to {most}")
-        return value
-
-    def needed(self, *keys: str, most: int = LARGEST) -> int:
-        """A size that there must be."""
-        size = self.size(*keys, most=most)
-        if size is None:
-            others = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
-            raise self.wrong(keys[0], f"is missing{others}", "Add it to the file.")
-        return size
 
 
 def shape_of(config: Mapping[str, Any], name: str) -> Shape:
@@ -173,8 +96,8 @@ def shape_of(config: Mapping[str, Any], name: str) -> Shape:
         kv_heads=kv_heads_of(it, heads),
         head_dim=latent.nope_dim + latent.rope_dim if latent else head_dim_of(it, hidden, heads),
         ffn=0 if experts and not dense_layers else dense_ffn(it, hidden),
-        gated=it.family not in TWO_MATRICES,
-        tied_embeddings=bool(it.config.get("tie_word_embeddings", it.family in TIED)),
+        gated=it.family not in TWO_MATRICES and it.config.get("hidden_act") != "relu2",
+        tied_embeddings=it.flag("tie_word_embeddings", it.family in TIED),
         latent=latent,
         experts=experts,
         experts_per_token=per_token,
@@ -207,9 +130,7 @@ def refuse_other_kinds(it: Config) -> None:
         raise it.wrong("is_encoder_decoder", "is true", ONLY)
     key, value = it.first(NOT_TRANSFORMERS)
     if value is not None:
-        raise it.wrong(
-            key, "belongs to a model whose layers are not all attention; there is no roofline for it here"
-        )
+        raise it.wrong(key, "belongs to a model whose layers are not all attention", ONLY)
 
 
 def head_dim_of(it: Config, hidden: int, heads: int) -> int:
@@ -248,8 +169,10 @@ def shared_ffn(it: Config, expert_ffn: int) -> int:
 def count_dense(it: Config, layers: int) -> int:
     """Layers without experts, in a model with experts."""
     first = it.size("first_k_dense_replace", "moe_layer_start_index", least=0) or 0
-    every = it.size("decoder_sparse_step", "interleave_moe_layer_step", least=1) or 1
-    only = it.config.get("mlp_only_layers") or ()
+    every = it.size("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval") or 1
+    only = it.config.get("mlp_only_layers") or []
+    if not isinstance(only, list):
+        raise it.wrong("mlp_only_layers", f"is {only!r} and no list of layers")
     listed = by_frequency(it, layers)
     return sum(
         layer < first or (layer + 1) % every != 0 or layer in only or not listed[layer]
@@ -258,12 +181,13 @@ def count_dense(it: Config, layers: int) -> int:
 
 
 def by_frequency(it: Config, layers: int) -> list[bool]:
-    """Which layers have experts by `moe_layer_freq`: a flag for each of them, or every so many."""
-    frequency = it.config.get("moe_layer_freq")
-    if isinstance(frequency, list):
-        if len(frequency) != layers:
-            raise it.wrong("moe_layer_freq", f"has {len(frequency)} entries for {layers} layers")
-        return [bool(flag) for flag in frequency]
+    """Which layers have experts where they are listed or flagged one by one, or every so many have them."""
+    for key in ("mlp_layer_types", "moe_layer_freq"):
+        listed = it.config.get(key)
+        if isinstance(listed, list):
+            if len(listed) != layers:
+                raise it.wrong(key, f"has {len(listed)} entries for {layers} layers")
+            return [bool(entry) and entry != "dense" for entry in listed]
     every = it.size("moe_layer_freq") or 1
     return [layer % every == 0 for layer in range(layers)]
 
@@ -284,22 +208,22 @@ def latent_of(it: Config) -> Latent | None:
 
 def longest_context(it: Config) -> int:
     """The longest context, tokens; stretched positions (YaRN) count as vLLM counts them: original x factor."""
-    plain = it.needed(*POSITIONS, most=1 << 40)
+    default = DEFAULT_POSITIONS.get(it.family)
+    plain = it.size(*POSITIONS, most=LONGEST) or default or it.needed(*POSITIONS)
     scaling = it.config.get("rope_scaling") or it.config.get("rope_parameters")
     if not isinstance(scaling, Mapping) or scaling.get("rope_type", scaling.get("type")) != "yarn":
         return plain
     factor, original = scaling.get("factor"), scaling.get("original_max_position_embeddings")
-    if not isinstance(factor, int | float) or not isinstance(original, int):
+    if not isinstance(factor, int | float) or not isinstance(original, int) or not math.isfinite(factor):
         return plain
     return max(plain, int(original * factor))
 
 
 def windows(it: Config, layers: int, longest: int) -> tuple[int | None, int]:
     """How many tokens windowed layers attend to, and how many of the layers are windowed."""
-    default = not it.family.startswith("qwen")
-    if not it.config.get("use_sliding_window", default):
+    if not it.flag("use_sliding_window", not it.family.startswith("qwen")):
         return None, 0
-    window = it.size("sliding_window", "attention_chunk_size", most=1 << 40)
+    window = it.size("sliding_window", "attention_chunk_size", most=LONGEST)
     kinds = it.config.get("layer_types")
     if isinstance(kinds, list):
         count = windowed_kinds(it, kinds, layers)
@@ -325,80 +249,3 @@ def windowed_kinds(it: Config, kinds: list[Any], layers: int) -> int:
     if other := sorted({str(kind) for kind in kinds} - windowed - {"full_attention"}):
         raise it.wrong("layer_types", f"has {', '.join(other)}", ONLY)
     return sum(kind in windowed for kind in kinds)
-
-
-def weights_type(it: Config) -> Weights:
-    """The type in which the weights are stored: by their quantization, else by `dtype`; bf16 where nothing is said."""
-    quantization = it.first(("quantization_config", "compression_config"))[1]
-    if isinstance(quantization, Mapping):
-        return quantized_type(it, quantization)
-    key, value = it.first(("dtype", "torch_dtype"))
-    if value is None:
-        return "bf16"
-    known = TYPES.get(str(value).removeprefix("torch."))
-    if known is None:
-        raise it.wrong(key, f"is {value!r}; known are {', '.join(TYPES)}", "Write one of them.")
-    return known
-
-
-def quantized_type(it: Config, quantization: Mapping[str, Any]) -> Weights:
-    """The type of quantized weights, by the name of the method and its bits."""
-    method = str(quantization.get("quant_method", "")).lower()
-    if method in {"fp8", "fbgemm_fp8"}:
-        return "fp8"
-    if method == "mxfp4":
-        return "mxfp4"
-    if method in {"awq", "gptq", "auto-round", "gptq_marlin", "awq_marlin"}:
-        return integers(it, method, quantization.get("bits", quantization.get("w_bit")))
-    if method == "bitsandbytes":
-        return "int4" if quantization.get("load_in_4bit") else "int8"
-    if method == "compressed-tensors":
-        return compressed(it, quantization)
-    if method.startswith("modelopt"):
-        algorithm = str(quantization.get("quant_algo", method)).upper()
-        return "fp4" if "FP4" in algorithm else "fp8"
-    if method == "quark":
-        return quark(it, quantization)
-    raise it.wrong("quantization_config", f"has the unknown quant_method {method!r}", GIVE_TYPE)
-
-
-def integers(it: Config, method: str, bits: object) -> Weights:
-    """The type of weights that are whole numbers of so many bits."""
-    if bits == 4:
-        return "int4"
-    if bits == 8:
-        return "int8"
-    raise it.wrong("quantization_config", f"has {bits!r} bits with {method}; known are 4 and 8", GIVE_TYPE)
-
-
-def compressed(it: Config, quantization: Mapping[str, Any]) -> Weights:
-    """The type of compressed-tensors, by the first of its groups that has weights."""
-    groups = quantization.get("config_groups")
-    for group in groups.values() if isinstance(groups, Mapping) else ():
-        weights = group.get("weights") if isinstance(group, Mapping) else None
-        if isinstance(weights, Mapping):
-            if weights.get("type") != "float":
-                return integers(it, "compressed-tensors", weights.get("num_bits"))
-            if weights.get("num_bits") == 8:
-                return "fp8"
-            if weights.get("num_bits") == 4:
-                return "mxfp4" if weights.get("group_size") == 32 else "fp4"
-    raise it.wrong(
-        "quantization_config", "has no config_groups whose weights have a known type and num_bits", GIVE_TYPE
-    )
-
-
-def quark(it: Config, quantization: Mapping[str, Any]) -> Weights:
-    """The type of weights that Quark made, by the type of all layers."""
-    every = quantization.get("global_quant_config")
-    weight = every.get("weight") if isinstance(every, Mapping) else None
-    kind = str(weight.get("dtype")) if isinstance(weight, Mapping) else "none"
-    if kind.startswith("fp8"):
-        return "fp8"
-    if kind == "fp4":
-        return "mxfp4"
-    if kind == "int4" or kind == "int8":
-        return integers(it, "quark", int(kind[-1]))
-    raise it.wrong(
-        "quantization_config", f"has the unknown weight dtype {kind!r} in global_quant_config", GIVE_TYPE
-    )
