@@ -197,7 +197,8 @@ def test_distinct_experts_of_a_batch(tokens: int, distinct: float) -> None:
 
 def test_experts_are_read_for_the_tokens_of_all_devices() -> None:
     it = parts(DEEPSEEK, "fp8", Parallel(data=8, expert=True))
-    assert (it.experts, it.distinct_experts(256)) == (32, pytest.approx(32 * (1 - (1 - 8 / 256) ** 256)))
+    assert it.experts == 32
+    assert it.distinct_experts(256) == pytest.approx(32 * (1 - (1 - 8 / 256) ** 256))
     assert it.streamed_bytes(32, routed=256) > it.streamed_bytes(32)
 
 
