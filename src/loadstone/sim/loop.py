@@ -33,7 +33,7 @@ from loadstone.sim.stamps import GONE, Received, Stamps
 from loadstone.sim.step_log import StepFile, StepRow
 from loadstone.sim.tallies import Served, Tallies, cache_config
 from loadstone.sim.truth import TruthFile, TruthRow
-from loadstone.sim.turn import Turn
+from loadstone.sim.turn import Part, Turn
 
 BACKLOG = 4096
 CATCH_UP_NS = 5_000_000
@@ -69,7 +69,7 @@ class Server:
     def __init__(self, options: SimOptions) -> None:
         """Listens. Raises `UsageError` when the address, a file or the memory for the model cannot be had."""
         self._options = options
-        self._deployment: Deployment[Turn] = deployment(options)
+        self._deployment: Deployment[Part] = deployment(options)
         self._tallies = Tallies(self._deployment)
         self._page = Page(options.models[0], cache_config(options, self._deployment), self._tallies)
         self._created = int(time.time())
@@ -189,26 +189,24 @@ class Server:
             return
         begun_ns = time.monotonic_ns()
         self._hand_out(served, at_ns)
-        tokens = sum(len(one.turns) for one in served)
+        tokens = sum(len(one.parts) for one in served)
         self._steps.add(
             StepRow(due_ns=due_ns, begun_ns=begun_ns, sent_ns=time.monotonic_ns(), sequences=tokens)
         )
 
-    def _hand_out(self, served: list[Served[Turn]], at_ns: int) -> None:
+    def _hand_out(self, served: list[Served], at_ns: int) -> None:
         """Sends the tokens of steps that were over at `at_ns`."""
         clock, connections = time.monotonic_ns, self._connections
         for one in served:
             batch = self._tallies.batch(one, at_ns)
-            for turn, tokens in one.turns:
+            for part, tokens in one.parts:
+                turn = part.owner
                 connection = connections.get(turn)
                 if connection is None:  # its client has left meanwhile
                     continue
                 now_ns = clock()
-                data = turn.advance(tokens, now_ns)
-                sent_ns = turn.truth.sent_ns
-                if sent_ns is not None:
-                    sent_ns += [now_ns] * tokens
-                batch.out(turn, tokens, now_ns)
+                data = turn.advance(part, tokens, now_ns)
+                batch.out(part, tokens, now_ns)
                 if turn.over:
                     self._record(turn)
                     connection.turn = None
@@ -317,13 +315,16 @@ class Server:
             self._send(connection, data)
             return
         try:
-            self._deployment.add(turn)
+            for part in turn.parts:
+                self._deployment.check(part)
         except TooLong as error:
             raise ApiError(HTTPStatus.BAD_REQUEST, "BadRequestError", f"too long: {error}") from None
         if self._truth and asked.stream:
             truth.sent_ns = []
         connection.turn = turn
         self._connections[turn] = connection
+        for part in turn.parts:
+            self._deployment.add(part)
 
     def _prepared(self, asked: Asked, request: Request, received: Received) -> tuple[Answer, TruthRow]:
         """The answer to spell and the row of its truth."""
@@ -388,8 +389,10 @@ class Server:
         if turn:
             turn.truth.bytes_sent -= min(len(connection.out), turn.truth.bytes_sent)
             if isinstance(turn, Turn):
-                self._tallies.left(turn)
-                self._deployment.drop(turn)
+                for part in turn.parts:
+                    if not part.over:
+                        self._tallies.left(part)
+                        self._deployment.drop(part)
             self._record(turn)
         self._look(connection, 0)
         connection.sock.close()

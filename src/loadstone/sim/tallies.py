@@ -8,32 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.engine import Engine
 from loadstone.sim.exposition import State
 from loadstone.sim.options import SimOptions
 from loadstone.sim.tally import Tally
-from loadstone.sim.turn import Turn
-
-T = TypeVar("T", bound=Turn)
+from loadstone.sim.turn import Part, Turn
 
 
-class Served(NamedTuple, Generic[T]):
+class Served(NamedTuple):
     """What one engine's step brought."""
 
     engine: int
-    turns: list[tuple[T, int]]
+    parts: list[tuple[Part, int]]
     """Who got tokens, and how many."""
-    prefilled: set[T]
+    prefilled: set[Part]
     """Those of them whose token came with the end of their prompt and not from decoding."""
 
 
 class Batch:
     """The counts of one step while its tokens are sent."""
 
-    def __init__(self, tally: Tally, served: Served[Turn], at_ns: int) -> None:
+    def __init__(self, tally: Tally, served: Served, at_ns: int) -> None:
         self._tally = tally
         self._engine = served.engine
         self._prefilled = served.prefilled
@@ -43,41 +41,41 @@ class Batch:
         self._prompt_tokens = 0
         self._tokens = 0
 
-    def out(self, turn: Turn, tokens: int, now_ns: int) -> None:
-        """Tokens of an answer, given out at `now_ns`."""
+    def out(self, part: Part, tokens: int, now_ns: int) -> None:
+        """Tokens of a part, given out at `now_ns`."""
         self._tokens += tokens
-        last_ns, turn.token_ns = turn.token_ns, self._at_ns
+        last_ns, part.token_ns = part.token_ns, self._at_ns
         if last_ns:
             gap_ns = self._at_ns - last_ns
             self._gaps_ns[gap_ns] = self._gaps_ns.get(gap_ns, 0) + 1
         else:
-            self._first(turn, now_ns)
-        if self._drafts and turn not in self._prefilled:
+            self._first(part, now_ns)
+        if self._drafts and part not in self._prefilled:
             self._tally.drafted(tokens - 1)
-        if turn.over:
-            self._done(turn, now_ns)
+        if part.over:
+            self._done(part, now_ns)
 
-    def _first(self, turn: Turn, now_ns: int) -> None:
-        turn.first_ns = self._at_ns
-        note(turn, self._engine)
-        self._prompt_tokens += turn.prompt_tokens
-        self._tally.begun(turn.prompt_tokens, turn.cached_tokens, now_ns - turn.truth.received_ns)
+    def _first(self, part: Part, now_ns: int) -> None:
+        part.first_ns = self._at_ns
+        note(part, self._engine)
+        self._prompt_tokens += part.prompt_tokens
+        self._tally.begun(part.prompt_tokens, part.cached_tokens, now_ns - part.owner.truth.received_ns)
 
-    def _done(self, turn: Turn, now_ns: int) -> None:
-        note(turn, self._engine)
-        scheduled_ns = turn.scheduled_ns
+    def _done(self, part: Part, now_ns: int) -> None:
+        note(part, self._engine)
+        scheduled_ns = part.scheduled_ns
         assert scheduled_ns is not None, "it had tokens"
-        received_ns = turn.truth.received_ns
+        received_ns = part.owner.truth.received_ns
         self._tally.done(
-            turn.reason,
+            part.reason,
             latency_ns=now_ns - received_ns,
             queue_ns=max(scheduled_ns - received_ns, 0),  # read while a step that was due had not begun
-            prefill_ns=turn.first_ns - scheduled_ns,
-            decode_ns=turn.token_ns - turn.first_ns,
-            prompt_tokens=turn.prompt_tokens,
-            cached_tokens=turn.cached_tokens,
-            tokens=turn.out,
-            limit_tokens=turn.limit_tokens,
+            prefill_ns=part.first_ns - scheduled_ns,
+            decode_ns=part.token_ns - part.first_ns,
+            prompt_tokens=part.prompt_tokens,
+            cached_tokens=part.cached_tokens,
+            tokens=part.out,
+            limit_tokens=part.owner.limit_tokens,
         )
 
     def close(self) -> None:
@@ -88,35 +86,36 @@ class Batch:
 class Tallies:
     """One tally for each engine, by its number."""
 
-    def __init__(self, deployment: Deployment[Turn]) -> None:
+    def __init__(self, deployment: Deployment[Part]) -> None:
         self._deployment = deployment
         self._numbers = {id(engine): number for number, engine in enumerate(deployment.all)}
         self.tallies: Sequence[Tally] = [
             Tally(max_model_tokens(engine), len(engine.limits.draft_rates)) for engine in deployment.all
         ]
 
-    def served(self) -> list[Served[Turn]]:
+    def served(self) -> list[Served]:
         """What the steps brought that have just ended; to be asked before the next ones begin."""
         return [
             Served(self._numbers[id(engine)], _tokens(engine), {*engine.began, *engine.resumed})
             for engine in self._deployment.finished
         ]
 
-    def batch(self, served: Served[Turn], at_ns: int) -> Batch:
+    def batch(self, served: Served, at_ns: int) -> Batch:
         """The counts of a step that was over at `at_ns`."""
         return Batch(self.tallies[served.engine], served, at_ns)
 
     def at_once(self, turn: Turn) -> None:
         """An answer without an engine: it is counted, and has no times."""
         tally = self.tallies[0]
-        tally.prompt_tokens += turn.prompt_tokens
-        tally.generation_tokens += turn.out
-        tally.ended[turn.reason] += 1
+        for part in turn.parts:
+            tally.prompt_tokens += part.prompt_tokens
+            tally.generation_tokens += part.out
+            tally.end(part.reason)
 
-    def left(self, turn: Turn) -> None:
+    def left(self, part: Part) -> None:
         """A client has left before the end; to be told before the deployment is."""
-        number = self._deployment.engine_of(turn)
-        note(turn, number)
+        number = self._deployment.engine_of(part)
+        note(part, number)
         self.tallies[number].left()
 
     def states(self) -> list[State]:
@@ -134,29 +133,31 @@ class Tallies:
         ]
 
 
-def note(turn: Turn, engine: int) -> None:
+def note(part: Part, engine: int) -> None:
     """Puts what the engine did with a request into its truth."""
-    truth = turn.truth
+    turn = part.owner
+    truth, parts = turn.truth, turn.parts
     truth.engine = engine
-    truth.preemptions = turn.preemptions
-    if turn.scheduled_ns is not None:
-        truth.scheduled_ns = turn.scheduled_ns
-        truth.cached_tokens = turn.cached_tokens
+    truth.preemptions = sum(one.preemptions for one in parts)
+    scheduled = [one.scheduled_ns for one in parts if one.scheduled_ns is not None]
+    if scheduled:
+        truth.scheduled_ns = min(scheduled)
+        truth.cached_tokens = parts[0].cached_tokens
 
 
-def _tokens(engine: Engine[Turn]) -> list[tuple[Turn, int]]:
+def _tokens(engine: Engine[Part]) -> list[tuple[Part, int]]:
     step = engine.step
-    found = ((turn, turn.produced(step) - turn.out) for turn in chain(engine.decoding, engine.ended))
-    return [(turn, tokens) for turn, tokens in found if tokens > 0]
+    found = ((part, part.produced(step) - part.out) for part in chain(engine.decoding, engine.ended))
+    return [(part, tokens) for part, tokens in found if tokens > 0]
 
 
-def max_model_tokens(engine: Engine[Turn]) -> int:
+def max_model_tokens(engine: Engine[Part]) -> int:
     """The longest request that an engine takes: as it was told, else as its KV cache holds."""
     limits = engine.limits
     return limits.max_model_len or limits.blocks * limits.block_size
 
 
-def cache_config(options: SimOptions, deployment: Deployment[Turn]) -> dict[str, object]:
+def cache_config(options: SimOptions, deployment: Deployment[Part]) -> dict[str, object]:
     """How the KV cache is set up, in vLLM's words."""
     limits = deployment.engines[0].limits
     return {

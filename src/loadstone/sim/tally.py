@@ -124,7 +124,7 @@ class Tally:
         limit_tokens: int,
     ) -> None:
         """A request's last token is out."""
-        self.ended[reason] += 1
+        self.end(reason)
         self.latency.observe(latency_ns)
         self.queue.observe(queue_ns)
         self.prefill.observe(prefill_ns)
@@ -135,6 +135,10 @@ class Tally:
         self.request_computed.observe(prompt_tokens - cached_tokens)
         self.request_generation.observe(tokens)
         self.request_limit.observe(limit_tokens)
+
+    def end(self, reason: str) -> None:
+        """A request ended for this reason in the API's words; one that vLLM's engine does not know counts as stop."""
+        self.ended[reason if reason in self.ended else "stop"] += 1
 
     def left(self) -> None:
         """A request's client has left before its last token; it is in no histogram of requests."""
