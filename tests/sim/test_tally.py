@@ -70,6 +70,12 @@ def test_an_answer_of_one_token_has_no_time_for_each_further_one() -> None:
     assert (tally.per_output_token.count, tally.per_output_token.sum) == (1, 0)
 
 
+def test_a_reason_that_the_engine_does_not_know_counts_as_stop() -> None:
+    tally = Tally(10)
+    tally.end("tool_calls")
+    assert tally.ended["stop"] == 1
+
+
 def test_who_left_is_an_abort_and_in_no_histogram() -> None:
     tally = Tally(10)
     tally.left()

@@ -343,6 +343,8 @@ class Server:
         if self._truth:
             self._truth.add(turn.row())
             self._truth_rests = False
+        if isinstance(turn, Turn):
+            turn.parts = ()  # they know it: else nothing but the garbage collector would free them
 
     def _note(self, request: Request, received: Received) -> None:
         """Records that something was to be done."""
