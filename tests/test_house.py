@@ -14,7 +14,7 @@ FLOORS = [
     {"__init__", "errors"},
     {
         "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt", "patience",
-        "child", "dist", "figures", "stats", "report", "roofline",
+        "child", "dist", "figures", "stats", "report", "roofline", "slo",
     },
     {"wire", "tokens"},
     {"config"},

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from loadstone.errors import UsageError
+from loadstone.roofline.case import Asked
+from loadstone.roofline.setup import Efficiency
 from loadstone.roofline.work import StepCost
 from loadstone.sim.cost import Linear
 from loadstone.sim.deployment import Deployment
@@ -20,23 +22,90 @@ LINEAR = Limits()
 
 def deployment(options: SimOptions) -> Deployment[S]:
     """The engines that the options ask for. Raises `UsageError` where the model, the device or its memory forbid them."""
-    cost, limits = _linear(options)
-    prefill = limits._replace(prefill_only=True)
+    modelled = options.gpu is not None or options.calibration is not None
+    built = _modelled(options) if modelled else _linear(options)
+    prefill = built.limits._replace(prefill_only=True)
     return Deployment(
-        [Engine(cost, limits) for _ in range(options.data_parallel_size)],
+        [Engine(built.cost, built.limits) for _ in range(options.data_parallel_size)],
         options.router,
-        [Engine(cost, prefill) for _ in range(options.prefill_replicas)],
-        _transfer(options, 0.0),
+        [Engine(built.cost, prefill) for _ in range(options.prefill_replicas)],
+        _transfer(options, built.token_bytes),
     )
 
 
-def _linear(options: SimOptions) -> tuple[StepCost, Limits]:
+class _Built(NamedTuple):
+    """What all engines of a deployment have in common."""
+
+    cost: StepCost
+    limits: Limits
+    token_bytes: float
+    """KV cache of one token, on all its devices."""
+
+
+def _modelled(options: SimOptions) -> _Built:
+    """A model on devices: steps by the roofline, blocks by the memory."""
+    from loadstone.roofline import (
+        calibration,
+        case,
+        gpus,
+        memory,
+        weights,
+    )  # of use only where there is a device
+
+    measured = calibration.read(options.calibration) if options.calibration else None
+    if options.gpu is None:
+        assert measured is not None, "a device or a calibration names the hardware"
+        setup = measured.case()
+    else:
+        hardware = measured.hardware if measured else None
+        setup = case.case(_asked(options), hardware or gpus.find(options.gpu))
+    cost = setup.roofline(measured.efficiency if measured else Efficiency())
+    devices = setup.parallel.tensor * setup.parallel.pipeline
+    default = memory.default_flags(setup.gpu, devices)
+    flags = memory.Flags(
+        options.max_num_batched_tokens or default.max_num_batched_tokens,
+        options.max_num_seqs or default.max_num_seqs,
+    )
+    longest = options.max_model_len or setup.shape.max_model_len
+    blocks = options.num_gpu_blocks_override
+    if blocks is None:
+        blocks = memory.memory(
+            setup.shape,
+            setup.gpu,
+            setup.precision,
+            setup.parallel,
+            utilization=options.gpu_memory_utilization,
+            flags=flags,
+            max_model_len=longest,
+            block_tokens=options.block_size,
+        ).blocks
+    limits = _limits(
+        options, Limits(flags.max_num_seqs, flags.max_num_batched_tokens, blocks, max_model_len=longest)
+    )
+    return _Built(cost, limits, weights.kv_token_bytes(setup.shape, setup.precision.kv))
+
+
+def _asked(options: SimOptions) -> Asked:
+    """The case that the options ask for; the model by its config, or else by the name it answers to."""
+    return Asked(
+        gpu=options.gpu or "",
+        model=options.hf_config_path or options.models[0],
+        tensor_parallel_size=options.tensor_parallel_size,
+        pipeline_parallel_size=options.pipeline_parallel_size,
+        data_parallel_size=options.data_parallel_size,
+        enable_expert_parallel=options.enable_expert_parallel,
+        quantization=options.quantization,
+        kv_cache_dtype=options.kv_cache_dtype,
+    )
+
+
+def _linear(options: SimOptions) -> _Built:
     cost = Linear(
         round(options.step_ms * 1e6),
         round(options.step_us_per_sequence * 1e3),
         round(options.prefill_us_per_token * 1e3),
     )
-    return cost, _limits(options, LINEAR)
+    return _Built(cost, _limits(options, LINEAR), 0.0)
 
 
 def _limits(options: SimOptions, default: Limits) -> Limits:
