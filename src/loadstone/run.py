@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from loadstone import compose, folder
-from loadstone.account import Setting, account, begun, template_tokens
+from loadstone.account import NO_CLOCK, Setting, account, begun, template_tokens
 from loadstone.clock import SECOND_NS
 from loadstone.config import Config, dump_toml, phase_loads, secrets
 from loadstone.crew import Crew
@@ -50,12 +50,16 @@ def run(config: Config, command: str) -> Exit:
 
     From the load on, a `LoadstoneError` says why there is no report, and how it is made all the same.
     """
+    if config.endpoint.virtual:
+        from loadstone import virtual  # numpy, polars and the engine: nothing for a run with sockets
+
+        virtual.check(config)
     setting = settle(config, command)
     home = setting.home
     with unwinding():
         folder.claim(home, config.output.force)
         try:
-            return _run(setting)
+            return _simulate(setting) if config.endpoint.virtual else _run(setting)
         except BaseException as error:
             sent = (home / folder.RUN).exists()
             if not sent:
@@ -97,7 +101,7 @@ def _run(setting: Setting) -> Exit:
             reached = [server.reached for server in servers]
             watch = watching.enter_context(Watch(home, config, reached, setting.id))
             found = _preflight(setting, servers, progress)
-            _announce(setting, found, servers, progress)
+            _announce(setting, found, [server.reached.target.url for server in servers], progress)
             _plan(setting, found, servers, crew)
             asked = reset_caches(reached, config, setting.id, progress.say)
             with Profiler(reached, config, setting.id, setting.phases, progress.say) as profiler:
@@ -119,6 +123,33 @@ def _run(setting: Setting) -> Exit:
         return rebuild(home, secrets(config.endpoint))
 
 
+def _simulate(setting: Setting) -> Exit:
+    """The same story on a virtual clock: no server is reached, no process started, and nothing waited for."""
+    from loadstone import virtual
+
+    setting = setting._replace(id=virtual.run_id(setting.seed))
+    config, home = setting.config, setting.home
+    with ExitStack() as reported:
+        with _log(home, config.output.log_level):
+            progress = Progress(sys.stderr, _ui(config), setting.phases)
+            servers = virtual.servers(config.endpoint)
+            (home / folder.CONFIG).write_text(dump_toml(config), encoding="utf-8")
+            turn = small_turn(config.input, setting.tokenizer.words, setting.seed)
+            asked = ask_of(config.endpoint)
+            found = virtual.ask(servers, config.endpoint, asked, turn, f"preflight-{setting.id}")
+            _announce(setting, found, [server.url for server in servers], progress)
+            interrupt = reported.enter_context(Interrupt())
+            folder.write_run(home, virtual.marked(begun(setting, [], found, [])))
+            job = _compose_job(setting, found)
+            conducted = virtual.simulate(
+                setting, servers, job, progress, lambda: interrupt.asked, lambda line: _say(progress, line)
+            )
+            progress.close()
+        interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was simulated.")
+        folder.write_run(home, virtual.marked(account(setting, [], found, conducted, NO_CLOCK, [], [])))
+        return rebuild(home, secrets(config.endpoint))
+
+
 def _ui(config: Config) -> Literal["simple", "plain", "none"]:
     return config.output.ui or ("simple" if sys.stderr.isatty() else "plain")
 
@@ -133,7 +164,10 @@ def _preflight(setting: Setting, servers: Sequence[Server], progress: Progress) 
     """Asks every server and every model once."""
     config = setting.config
     turn = small_turn(config.input, setting.tokenizer.words, setting.seed)
-    with patience(progress.say, f"waiting for {_names(servers)} to answer one small request"):
+    with patience(
+        progress.say,
+        f"waiting for {_names([server.reached.target.url for server in servers])} to answer one small request",
+    ):
         return preflight(
             servers,
             config.endpoint,
@@ -144,10 +178,10 @@ def _preflight(setting: Setting, servers: Sequence[Server], progress: Progress) 
         )
 
 
-def _announce(setting: Setting, found: Found, servers: Sequence[Server], progress: Progress) -> None:
+def _announce(setting: Setting, found: Found, names: Sequence[str], progress: Progress) -> None:
     """Says what is about to happen, and what this machine is short of for it."""
     for line in (
-        _opening(setting, servers),
+        _opening(setting, names),
         f"run folder {setting.home} · at most about {_disk_mb(setting):,} MB",
     ):
         progress.announce(line)
@@ -234,16 +268,15 @@ def _profiled(profiler: Profiler, interrupt: Interrupt) -> list[HookLog]:
     return profiler.close(lambda: interrupt.asked > before)
 
 
-def _opening(setting: Setting, servers: Sequence[Server]) -> str:
+def _opening(setting: Setting, names: Sequence[str]) -> str:
     """What is about to happen."""
     models = setting.config.endpoint.models
     what = f"model {models[0]}" if len(models) == 1 else f"{len(models)} models: {', '.join(models)}"
-    return f"{_names(servers)} · {what} · {_bounds(setting.measured)} · seed {setting.seed}"
+    return f"{_names(names)} · {what} · {_bounds(setting.measured)} · seed {setting.seed}"
 
 
-def _names(servers: Sequence[Server]) -> str:
+def _names(names: Sequence[str]) -> str:
     """The servers by their addresses: the first three of them, where there are many."""
-    names = [server.reached.target.url for server in servers]
     if len(names) == 1:
         return names[0]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

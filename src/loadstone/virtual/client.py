@@ -1,0 +1,355 @@
+"""The loop of a virtual run: one client and the engines it asks, from one moment at which anything happens to the next.
+
+At one instant steps end first, then the client acts (ends, what follows, what is due), then what it sent joins, then steps
+begin. So there is no network: what is sent is received, and a token arrives at the end of its step. What goes next and when
+is `load.agenda`'s to say, as in a worker; time limits are the worker's too. Tells nobody the time but what it drives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from loadstone import registry
+from loadstone.board import BUCKETS, FIELDS, Field, Histogram, bucket
+from loadstone.config import EndpointConfig
+from loadstone.errors import LoadstoneError
+from loadstone.load.agenda import Agenda
+from loadstone.load.capacity import NEVER_NS
+from loadstone.load.limits import Limit
+from loadstone.load.slots import Launch
+from loadstone.load.stage import Stage
+from loadstone.read import outcome
+from loadstone.read.answer import Answer, read_answer
+from loadstone.recording import WireEnd
+from loadstone.sim.http import response
+from loadstone.virtual import truth
+from loadstone.virtual.moments import REFUSAL_NS
+from loadstone.virtual.plan import Plan
+from loadstone.virtual.servers import Call, Server
+from loadstone.virtual.table import Ended, Parts, ended, refused
+
+SHOWN_EVERY = 256
+"""Instants."""
+_NO_ANSWER = Answer(0, {})
+_TTFT_AT = FIELDS + Histogram.TTFT * BUCKETS
+_LATENCY_AT = FIELDS + Histogram.LATENCY * BUCKETS
+_ITL_AT = FIELDS + Histogram.ITL * BUCKETS
+
+
+class Watch:
+    """Who is told what happens, and may stop the load. Moments are those of the virtual clock."""
+
+    next_ns = NEVER_NS
+    """When to `look` next, whatever happens."""
+
+    def look(self, now: int) -> None:
+        """The moment that was asked for has come."""
+
+    def failed(self, now: int) -> None:
+        """A request has failed."""
+
+    def show(self, now: int) -> None:
+        """Some hundred instants have gone by."""
+
+    def spent(self, stage: Stage, now: int) -> None:
+        """A phase has nothing more to send."""
+
+    def over(self, stage: Stage, now: int) -> None:
+        """A phase is over: all its requests have ended."""
+
+
+class Client:
+    """All requests of a run. `block` is its part of the board; `counted`: there is a tokenizer."""
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        plan: Plan,
+        parts: Parts,
+        endpoint: EndpointConfig,
+        block: memoryview,
+        id_prefix: str,
+        counted: bool,
+    ) -> None:
+        self.agenda = Agenda(0, 1, len(servers), plan.rows)
+        self._servers = servers
+        self._plan = plan
+        self._parts = parts
+        self._block = block
+        self._id_prefix = id_prefix
+        self._counted = counted
+        self._streaming = endpoint.streaming
+        self._endpoint = registry.load("endpoints", endpoint.type)
+        self._flights: Limit[Call] = Limit(round(endpoint.timeout_s * 1e9))
+        self._unbegun: Limit[Call] = Limit(round(endpoint.first_token_timeout_s * 1e9))
+        self._pausing: Limit[Call] = Limit(round(endpoint.idle_timeout_s * 1e9))
+        self._refusals: deque[tuple[int, Call]] = deque()
+        self._busy: set[int] = set()
+        """Servers to which something has happened at this instant, so that they may begin a step."""
+        self._serial = 0
+        self._failed = False
+
+    # ---- from instant to instant ------------------------------------------------------------------------------
+
+    def run(self, now: int, watch: Watch) -> int:
+        """Goes on until every phase that was ordered is over; the moment at which the last one was."""
+        agenda, servers, busy = self.agenda, self._servers, self._busy
+        instants = 0
+        lone = servers[0].deployment if len(servers) == 1 else None
+        while True:
+            instants += 1
+            if not instants % SHOWN_EVERY:
+                watch.show(now)
+            self._act(now, watch)
+            if not agenda.stages:
+                return now
+            until = self._next_act(now, watch)
+            if lone is not None:
+                lone.begin(now, until)
+                next_ns = lone.next_ns
+            else:
+                next_ns = self._begin(now, until)
+            if next_ns is None or until < next_ns:
+                if until >= NEVER_NS:
+                    raise LoadstoneError("the virtual run stands still: nothing is left that could happen.")
+                now = until
+            else:
+                now = next_ns
+                for number, server in enumerate(servers):
+                    due = server.deployment.next_ns
+                    if due is not None and due <= now:
+                        busy.add(number)
+                        self._finish(server, now)
+
+    def _begin(self, now: int, until: int) -> int | None:
+        """Begins steps where something has happened; when something ends next.
+
+        Several steps are taken as one only as far as no other server ends one: what comes of it may be sent here.
+        """
+        together = len(self._busy) > 1
+        deployments = [server.deployment for server in self._servers]
+        for number in sorted(self._busy):
+            ends = (one.next_ns for at, one in enumerate(deployments) if at != number)
+            reach = min((end for end in ends if end is not None), default=until)
+            deployments[number].begin(now, None if together else min(until, reach))
+        self._busy.clear()
+        return min((end for one in deployments if (end := one.next_ns) is not None), default=None)
+
+    def _finish(self, server: Server, now: int) -> None:
+        """Ends the steps that are over by now, and the answers that end with them."""
+        deployment = server.deployment
+        deployment.finish(now)
+        if self._streaming:
+            for sequence in deployment.began:
+                if (call := sequence.call) is not None and not call.begun_ns:
+                    self._begun(call, now)
+        for sequence in deployment.ended:
+            call = sequence.call
+            assert call is not None, "it was under way"
+            call.left -= 1
+            if not call.left:
+                call.status, call.received = HTTPStatus.OK, True
+                self._end(call, WireEnd.COMPLETE, now)
+
+    def _act(self, now: int, watch: Watch) -> None:
+        """All that the client does at this instant, until nothing more is to be done."""
+        agenda = self.agenda
+        if now >= watch.next_ns:
+            watch.look(now)
+        if self._refusals and self._refusals[0][0] <= now:
+            self._refuse(now)
+        self._expire(now)
+        if self._failed:
+            self._failed = False
+            watch.failed(now)
+        if now < agenda.due_ns:
+            return
+        for stage in list(agenda.stages.values()):
+            if now >= stage.slots.cut_ns:
+                self._cut(stage, now)
+        for flight in agenda.to_cancel(now):
+            if flight in self._flights:
+                self._give_up(flight, WireEnd.CANCELLED_AS_PLANNED, now)  # type: ignore[arg-type]
+        while True:
+            while (launch := agenda.next(now)) is not None:
+                self._fly(launch, now)
+            for row in agenda.let_go(now):
+                agenda.homes.forget(row)
+            agenda.due_ns = NEVER_NS
+            self._tell(now, watch)
+            if agenda.due_ns:  # nothing that was told has changed anything
+                break
+        due_ns = agenda.plan_ahead(now)
+        for stage in agenda.stages.values():
+            slots = stage.slots
+            for end_ns in (slots.stop_ns, slots.cut_ns):
+                if now < end_ns < due_ns:
+                    due_ns = end_ns
+        agenda.due_ns = max(due_ns, now + 1)
+
+    def _next_act(self, now: int, watch: Watch) -> int:
+        """When the client does something that no engine makes it do."""
+        until = min(self.agenda.due_ns, watch.next_ns)
+        for limit in (self._unbegun, self._flights, self._pausing):
+            up_ns = limit.next_ns
+            if up_ns is not None and up_ns < until:
+                until = up_ns
+        if self._refusals and self._refusals[0][0] < until:
+            until = self._refusals[0][0]
+        return until
+
+    def _tell(self, now: int, watch: Watch) -> None:
+        """Tells which phases have nothing more to send, and which are over."""
+        agenda = self.agenda
+        for stage in list(agenda.stages.values()):
+            if not stage.told_spent and stage.slots.spent():
+                stage.told_spent = True
+                watch.spent(stage, now)
+        for stage in agenda.over():
+            agenda.due_ns = 0
+            watch.over(stage, now)
+
+    # ---- flights ----------------------------------------------------------------------------------------------
+
+    def _fly(self, launch: Launch, now: int) -> None:
+        row = launch.row
+        agenda, block = self.agenda, self._block
+        self._serial += 1
+        target = agenda.homes.choose(row)
+        call = Call(self._serial, row, launch.due_ns, target)
+        call.sent_ns = call.written_ns = now
+        block[Field.DRAWN] += 1
+        block[Field.SENT] += 1
+        agenda.flew(call)
+        self._flights.start(call, now)
+        if self._streaming:
+            self._unbegun.start(call, now)
+        if row.cancelled:
+            agenda.sent(call, now)
+        self._servers[target].take(call, self._plan.body(row))
+        if call.refusal is None:
+            self._busy.add(target)
+        else:
+            self._refusals.append((now + REFUSAL_NS, call))
+
+    def _begun(self, call: Call, now: int) -> None:
+        call.begun_ns = now
+        self.agenda.begun(call, now)
+        self._unbegun.stop(call)
+        self._pausing.start(call, now)
+        self._block[_TTFT_AT + bucket((now - call.sent_ns) // 1000)] += 1
+
+    def _end(self, call: Call, end: WireEnd, now: int) -> None:
+        """Keeps what came of a flight, and goes on with its conversation or frees its place."""
+        row = call.row
+        request_id = f"{self._id_prefix}{row.request}"
+        if call.sequences:
+            found = ended(call, end, now, request_id, self._counted)
+        else:
+            found = self._unanswered(call, end, now, request_id)
+        if (file := self._servers[call.target].truth) is not None:
+            file.add(truth.row(call, request_id))
+        self._parts.add(found)
+        self._flights.stop(call)
+        self._unbegun.stop(call)
+        self._pausing.stop(call)
+        self._count(call, found, now)
+        if not self.agenda.ended(call, end, now) and not row.final:
+            self.agenda.homes.forget(row)
+        for sequence in call.sequences:  # a circle would wait for the garbage collection
+            sequence.call = None
+
+    def _count(self, call: Call, found: Ended, now: int) -> None:
+        """Counts for the board as a decoder does; see `read.tally`."""
+        block = self._block
+        block[Field.ENDED] += 1
+        block[Field.DECODED] += 1
+        if found.outcome not in outcome.SUCCESSES:
+            if found.outcome in outcome.FAILURES:
+                block[Field.FAILED] += 1
+                self._failed = True
+            return
+        times = found.times
+        tokens = sum(sequence.output_tokens for sequence in call.sequences)
+        block[Field.TOKENS] += tokens
+        block[Field.OK] += 1
+        latency_us = (now - call.sent_ns) // 1000
+        block[Field.LATENCY_US] += latency_us
+        block[_LATENCY_AT + bucket(latency_us)] += 1
+        if not times:
+            return
+        block[Field.TTFT_US] += (times[0] - call.sent_ns) // 1000
+        block[Field.TTFTS] += 1
+        if tokens > 1:
+            span_ns = times[-1] - times[0]
+            gap_us = span_ns // (tokens - 1) // 1000
+            block[Field.GAPS_US] += span_ns // 1000
+            block[Field.GAPS] += tokens - 1
+            block[Field.TPOT_US] += gap_us
+            block[Field.TPOTS] += 1
+            block[_ITL_AT + bucket(gap_us)] += 1
+
+    def _give_up(self, call: Call, end: WireEnd, now: int) -> None:
+        """Ends a flight that is under way: the client leaves."""
+        if call.sequences:
+            for sequence in call.sequences:
+                if not sequence.ended:
+                    self._servers[call.target].deployment.drop(sequence)
+            self._busy.add(call.target)
+        self._end(call, end, now)
+
+    def _cut(self, stage: Stage, now: int) -> None:
+        """The time for answers under way is over."""
+        stage.slots.clear(now)
+        end = WireEnd.CANCELLED if stage.given_up else WireEnd.CUT
+        for call in self._flights:
+            if call.row.phase == stage.order.number:
+                self._give_up(call, end, now)
+
+    def _expire(self, now: int) -> None:
+        """Ends the flights whose time is up."""
+        for limit, end in (
+            (self._unbegun, WireEnd.TIMEOUT_FIRST_TOKEN),
+            (self._flights, WireEnd.TIMEOUT_TOTAL),
+        ):
+            up_ns = limit.next_ns
+            if up_ns is not None and up_ns <= now:
+                for call in limit.expired(now):
+                    self._give_up(call, end, now)
+        up_ns = self._pausing.next_ns
+        if up_ns is not None and up_ns <= now:
+            for call in self._pausing.expired(now):
+                self._look_for_pause(call, now)
+
+    def _look_for_pause(self, call: Call, now: int) -> None:
+        """Ends a flight that has got no token for too long, since it had to give way to others and waits."""
+        decodes = any(sequence.joined is not None for sequence in call.sequences)
+        times = [sequence.times()[-1] for sequence in call.sequences if sequence.times()]
+        last_ns = now if decodes else max(times, default=now)
+        if now - last_ns >= self._pausing.span_ns:
+            self._give_up(call, WireEnd.TIMEOUT_IDLE, now)
+        else:
+            self._pausing.start(call, last_ns)
+
+    # ---- refusals ---------------------------------------------------------------------------------------------
+
+    def _refuse(self, now: int) -> None:
+        while self._refusals and self._refusals[0][0] <= now:
+            _, call = self._refusals.popleft()
+            if call in self._flights and call.refusal is not None:
+                call.status, call.received = int(call.refusal.status), True
+                self._end(call, WireEnd.COMPLETE, now)
+
+    def _unanswered(self, call: Call, end: WireEnd, now: int, request_id: str) -> Ended:
+        """The row of a request that was refused, or given up before the refusal came."""
+        error = call.refusal
+        assert error is not None, "what is not answered is refused"
+        if end != WireEnd.COMPLETE:
+            name, fault = outcome.decide(end, "", _NO_ANSWER)
+            return refused(call, name, fault, None, now, request_id)
+        raw = response(int(error.status), error.body(), keep_alive=True)
+        answer = read_answer(raw, self._endpoint, streaming=False, complete=True)
+        name, fault = outcome.decide(end, "", answer._replace(fault=None))
+        return refused(call, name, fault, int(error.status), now, request_id)

@@ -1,0 +1,119 @@
+"""The servers of a virtual run: for every address a deployment, and what a request means to it.
+
+One rule: what a request asks for is read from its body by the routes of the real server.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from loadstone import registry
+from loadstone.config import EndpointConfig
+from loadstone.errors import UsageError
+from loadstone.load.flight import Flight
+from loadstone.plan.store import Row
+from loadstone.sim import build
+from loadstone.sim.api.asked import Asked
+from loadstone.sim.api.errors import ApiError
+from loadstone.sim.deployment import Deployment
+from loadstone.sim.engine import TooLong
+from loadstone.sim.http import Request
+from loadstone.sim.options import SimOptions, from_url
+from loadstone.sim.routes import route
+from loadstone.sim.sequence import Sequence as Tokens
+from loadstone.sim.truth import TruthFile
+
+
+class Call(Flight):
+    """A request in flight: what it asks for, and the sequences that answer it; or the refusal that is on its way."""
+
+    __slots__ = ("asked", "engine", "left", "refusal", "sequences")
+
+    def __init__(self, serial: int, row: Row, due_ns: int, target: int) -> None:
+        super().__init__(serial, row, due_ns, b"", target)
+        self.asked: Asked | None = None
+        self.sequences: list[Generated] = []
+        """One for each choice of the answer; none where it was refused."""
+        self.left = 0
+        """Sequences that have not ended."""
+        self.refusal: ApiError | None = None
+        self.engine: int | None = None
+        """Which of the server's engines answers it; None where another one takes its prompt in, or nobody asks."""
+
+
+class Generated(Tokens):
+    """A sequence of the engine, and the call that it answers."""
+
+    __slots__ = ("call",)
+
+    call: Call | None
+
+
+class Server(NamedTuple):
+    """One address: its engines, and what a request to it is made of beside the body."""
+
+    url: str
+    options: SimOptions
+    deployment: Deployment[Generated]
+    path: str
+    headers: dict[str, str]
+    truth: TruthFile | None
+
+    def asked(self, body: bytes) -> Asked:
+        """What a body asks for. Raises `ApiError` where the server refuses it."""
+        found = route(Request("POST", self.path, self.headers, body, True), self.options, 0)
+        if not isinstance(found, Asked) or not found.generates:
+            raise UsageError(f"endpoint.path = {self.path!r}: the built-in engine generates nothing there.")
+        return found
+
+    def take(self, call: Call, body: bytes) -> None:
+        """Begins the answer to a call; where the server refuses it, the refusal is noted in the call."""
+        try:
+            asked = self.asked(body)
+            sequences = _sequences(asked)
+            for sequence in sequences:
+                self.deployment.check(sequence)
+        except ApiError as error:
+            call.refusal = error
+            return
+        except TooLong as error:
+            call.refusal = ApiError(HTTPStatus.BAD_REQUEST, "BadRequestError", f"too long: {error}")
+            return
+        call.asked, call.sequences, call.left = asked, sequences, len(sequences)
+        for sequence in sequences:
+            sequence.call = call
+            self.deployment.add(sequence)
+        if self.truth and not self.deployment.prefills:
+            call.engine = self.deployment.engine_of(sequences[0])
+
+
+def _sequences(asked: Asked) -> list[Generated]:
+    """One for each choice; they have the same prompt where it is one text."""
+    return [
+        Generated(len(choice.prompt), choice.output_tokens, keys=keys, priority=asked.priority)
+        for choice, keys in zip(asked.choices, asked.keys(), strict=True)
+    ]
+
+
+def servers(endpoint: EndpointConfig) -> list[Server]:
+    """The servers in the order of their addresses, idle. Raises `UsageError`."""
+    return [_server(endpoint, url) for url in endpoint.urls]
+
+
+def _server(endpoint: EndpointConfig, url: str) -> Server:
+    options = from_url(url)
+    options = msgspec.structs.replace(options, model=",".join(endpoint.models) or options.model)
+    path = registry.load("endpoints", endpoint.type).PATH if endpoint.path is None else endpoint.path
+    headers = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+    return Server(url, options, build.deployment(options), path, headers, _truth(options.truth))
+
+
+def _truth(path: str | None) -> TruthFile | None:
+    try:
+        return TruthFile(Path(path)) if path else None
+    except OSError as error:
+        raise UsageError(f"truth = {path}: {error.strerror}; name a file that can be written.") from None
