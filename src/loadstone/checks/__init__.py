@@ -46,8 +46,13 @@ CHECKS = (
 
 
 def certify(evidence: Evidence) -> Certificate:
-    """The certificate of a run: all checks, the worst verdict, and its reason in one sentence."""
-    checks = tuple(check(evidence) for check in CHECKS)
+    """The certificate of a run: all checks, the worst verdict, and its reason in one sentence.
+
+    Of a simulated run those checks alone that mean something without a client, and one that says so.
+    """
+    is_simulated = evidence.tables.run.simulated
+    asked = simulated.CHECKS if is_simulated else CHECKS
+    checks = tuple(check(evidence) for check in asked)
     found = {check.verdict for check in checks}
     verdict = next(verdict for verdict in SEVERITY if verdict in found or verdict == "VALID")
     return Certificate(verdict=verdict, headline=_headline(verdict, checks), checks=checks)
@@ -60,6 +65,8 @@ def _headline(verdict: str, checks: tuple[Check, ...]) -> str:
     by_name = {check.name: check for check in checks}
     if by_name["saturation"].advice:
         return by_name["saturation"].finding
+    if simulated.NAME in by_name:
+        return "the engine was offered what was asked; nothing else is to be judged of a simulated run."
     margins = [by_name[name] for name in ("client_cpu", "client_lag", "send_lag")]
     seen = [check.finding.rstrip(".") for check in margins if check.value is not None]
     return "; ".join(seen[:2]) + "." if seen else ""

@@ -92,7 +92,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
     `folder` is where the files of `report.run.files` lie, as the reader should type it.
     """
     above = (
-        stopped(report, width, color) + verdict(report, width, color),
+        simulated(report, width) + stopped(report, width, color) + verdict(report, width, color),
         headline(report, width) + load(report, width) + server(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
         rates(report.metrics, width),
@@ -108,6 +108,12 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
 def _rows(lines: Iterable[str], width: int) -> int:
     """Rows of the screen that a section takes, with the blank one behind it; a long command goes on in the next."""
     return 1 + sum(max(1, -(-cell_len(line) // width)) for line in lines)
+
+
+def simulated(report: Report, width: int) -> list[str]:
+    """That nothing here was measured, first of all."""
+    told = "by the built-in engine, on a virtual clock; no server was asked and nothing was measured."
+    return _titled("SIMULATED", None, told, width) if report.run.simulated else []
 
 
 def stopped(report: Report, width: int, color: bool) -> list[str]:

@@ -64,6 +64,7 @@ def summarise(folder: Path) -> Report:
             stopped_why=run.stopped_why,
             failing=failing(_at_the_end(table, tables)),
             seed=run.seed,
+            simulated=run.simulated,
             saturated=saturated(evidence),
             notices=notices(evidence),
             limits=limits(tables.config),

@@ -6,8 +6,8 @@ from loadstone.folder import RunLog
 from loadstone.plan import seeds
 
 NOTICE = (
-    "Simulated: the built-in engine computed these numbers on a virtual clock (--virtual). No server was asked, there was no"
-    " network and no client process, and nothing was measured."
+    "Simulated (--virtual): these numbers are the built-in engine's own, without a network and without a client; its times"
+    " count from 1 s before the first phase."
 )
 
 
