@@ -8,7 +8,7 @@ percentile marks that number, not the run.
 
 from __future__ import annotations
 
-from loadstone.checks import arrivals, client, counters, instrument, load, server, targets
+from loadstone.checks import arrivals, client, counters, instrument, load, server, simulated, targets
 from loadstone.checks.bound import Bound, bound
 from loadstone.checks.client import send_lags_ms
 from loadstone.checks.evidence import SEVERITY, Evidence
