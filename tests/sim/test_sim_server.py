@@ -148,8 +148,9 @@ def test_the_truth_names_the_engine(start: Start, tmp_path: Path) -> None:
 
 
 def test_who_had_to_give_way_is_in_the_truth_and_on_the_page(start: Start, tmp_path: Path) -> None:
-    server = start(num_gpu_blocks_override=4, block_size=16)
-    clients = [threading.Thread(target=call, args=(server, CHAT, chat(max_tokens=40))) for _ in range(2)]
+    server = start(num_gpu_blocks_override=4, block_size=16, step_ms=20.0)
+    bodies = [chat(max_tokens=40, messages=[{"role": "user", "content": word}]) for word in ("one", "two")]
+    clients = [threading.Thread(target=call, args=(server, CHAT, body)) for body in bodies]
     for client in clients:
         client.start()
     for client in clients:
@@ -273,6 +274,38 @@ def test_metrics_need_no_key_and_are_to_be_got(start: Start) -> None:
     server = start(api_key="secret")
     assert call(server, "/metrics").status == 200
     assert call(server, "/metrics", {}).status == 405
+
+
+def shared(**more: Any) -> dict[str, Any]:
+    """A request whose prompt has 44 tokens: two full blocks and a part of one."""
+    return chat(messages=[{"role": "user", "content": "word " * 40}], max_tokens=2, **more)
+
+
+def test_a_beginning_that_was_there_is_found_until_the_cache_is_emptied(start: Start, tmp_path: Path) -> None:
+    server = start(block_size=16)
+    for _ in range(2):
+        call(server, CHAT, shared())
+    found = metrics(server)
+    assert (found["prefix_cache_queries_total"], found["prefix_cache_hits_total"]) == (88, 32)
+    assert (found["prompt_tokens_total"], found["prompt_tokens_cached_total"]) == (88, 32)
+    assert found["request_prefill_kv_computed_tokens_sum"] == 56
+    assert call(server, "/reset_prefix_cache", {}).status == 200
+    call(server, CHAT, shared())
+    assert metrics(server)["prefix_cache_hits_total"] == 32
+    assert [row.cached_tokens for row in truth(tmp_path, 4) if row.hook is None] == [0, 32, 0]
+
+
+def test_the_cache_is_not_emptied_while_something_runs(start: Start, tmp_path: Path) -> None:
+    server = start(block_size=16)
+    call(server, CHAT, shared())
+    body = json.dumps(chat(max_tokens=10_000)).encode()
+    post = b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), len(body), body)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as runs:
+        runs.sendall(post)
+        runs.recv(100)
+        call(server, "/reset_prefix_cache", {})
+        call(server, CHAT, shared())
+    assert metrics(server)["prefix_cache_hits_total"] == 32
 
 
 def test_what_could_never_be_served_is_refused(start: Start, tmp_path: Path) -> None:
@@ -462,3 +495,12 @@ def test_as_a_child_it_refuses_wrong_options_in_one_sentence() -> None:
         _, said = process.communicate('{"step_ms":"x"}\n', timeout=10)
         assert process.returncode == 2
         assert said == "options: Expected `float`, got `str` - at `$.step_ms`\n"
+
+
+def test_a_model_that_does_not_fit_is_an_error_of_usage_with_the_numbers() -> None:
+    with child() as process:
+        _, said = process.communicate('{"gpu":"a100-80gb-sxm","model":"llama-3.1-70b"}\n', timeout=30)
+        assert process.returncode == 2
+        assert said.startswith(
+            "Out of memory: on each a100-80gb-sxm the weights of llama-3.1-70b (bf16) take 131.4 GiB"
+        )
