@@ -30,7 +30,10 @@ HIDDEN_BYTES = 2.7
 CONTEXT_BYTES = round(0.13 * GIB)
 """What CUDA keeps beside PyTorch's memory on one device (llm-d-benchmark: 0.13 or 0.14 GiB)."""
 COLLECTIVE_BYTES = round(0.42 * GIB)
-"""What communication between devices keeps beside it (llm-d-benchmark: 0.55 GiB in all with two devices)."""
+"""What communication keeps beside it for each other device (llm-d-benchmark: 0.55 GiB in all with two devices; from the
+178,880 tokens that vllm-project/vllm issue 21348 logs with four H100 about 1.6 GiB follow)."""
+PEERS = 7
+"""Other devices that buffers are kept for at most; an assumption."""
 GRAPH_BYTES = round(0.4 * GIB)
 """CUDA graphs; an assumption, since logs show -0.9 to 2.4 GiB: their pool shares memory with activations."""
 
@@ -152,16 +155,14 @@ def memory(
     check_split(shape, parallel)
     flags = flags or default_flags(gpu, parallel.tensor * parallel.pipeline)
     longest = max_model_len or shape.max_model_len
-    other = 0 if gpu.cpu else CONTEXT_BYTES + GRAPH_BYTES
-    if parallel.devices > 1 and not gpu.cpu:
-        other += COLLECTIVE_BYTES
+    other = CONTEXT_BYTES + GRAPH_BYTES + min(parallel.devices - 1, PEERS) * COLLECTIVE_BYTES
     each = token_bytes(shape, precision, parallel, longest)
     found = Memory(
         total_bytes=gpu.memory_bytes,
         usable_bytes=int(gpu.memory_bytes * utilization),
         weight_bytes=held_bytes(shape, precision.weights, parallel),
         activation_bytes=activation_bytes(shape, precision.weights, parallel.tensor, flags),
-        other_bytes=other,
+        other_bytes=0 if gpu.cpu else other,
         token_bytes=each,
         block_tokens=block_tokens,
         blocks=0,
