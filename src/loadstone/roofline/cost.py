@@ -321,7 +321,8 @@ class Roofline:
         return [(m / 1e9, c / 1e9) for m, c in groups]
 
     def _overhead(self, sequences: int) -> float:
-        return self.efficiency.step_s + sequences * self.efficiency.sequence_s
+        reached = self.efficiency
+        return reached.step_s + self.shape.layers * reached.layer_s + sequences * reached.sequence_s
 
     def _tokens_ns(self, tokens: int) -> float:
         """What depends on a step's tokens alone, ns; worked out once for each number of them."""

@@ -38,20 +38,23 @@ class Parallel(msgspec.Struct, frozen=True, kw_only=True):
 class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
     """How near real steps come to the peaks, and what they take on top. 1 and 0 are the datasheet's floor.
 
-    The defaults are assumptions until they are fitted to measured runs (`loadstone roofline --fit`).
+    The defaults are chosen by published measurements of vLLM at fixed batch on A100, H100 and H200 (docs/roofline-validation.md
+    says how far off they are); for another setup they are assumptions until they are fitted (`loadstone roofline --fit`).
     """
 
     bandwidth: float = 0.8
     """Share of the memory's peak that is reached while weights and KV cache are read."""
-    compute: float = 0.6
+    compute: float = 0.5
     """Share of the peak FLOP/s that matrix products reach."""
-    step_s: float = 0.0005
-    """Launches and scheduling of a step, whatever is in it."""
-    sequence_s: float = 5e-6
+    step_s: float = 0.0
+    """Scheduling of a step, whatever is in it."""
+    layer_s: float = 60e-6
+    """What each layer adds: launches, the small kernels between matrices, and the start of its collectives."""
+    sequence_s: float = 20e-6
     """What each sequence of a step adds: sampling, its tokens' way out."""
-    link: float = 0.7
+    link: float = 0.5
     """Share of the links' peak that collective operations reach."""
 
 
-FLOOR = Efficiency(bandwidth=1.0, compute=1.0, step_s=0.0, sequence_s=0.0, link=1.0)
+FLOOR = Efficiency(bandwidth=1.0, compute=1.0, step_s=0.0, layer_s=0.0, sequence_s=0.0, link=1.0)
 """The datasheet: no real step is faster."""
