@@ -112,7 +112,11 @@ class Engine:
                     engine.requests += 1
                     engine.prompt_tokens += prompt
                     engine.generation_tokens += tokens
-                usage = {"prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": prompt + tokens}
+                usage = {
+                    "prompt_tokens": prompt,
+                    "completion_tokens": tokens,
+                    "total_tokens": prompt + tokens,
+                }
                 chunks = [
                     {"choices": [{"index": 0, "delta": {"content": " a"}, "finish_reason": None}]}
                     for _ in range(tokens)
@@ -144,7 +148,11 @@ class Engine:
             "vllm:prefix_cache_queries_total": self.prompt_tokens,
             "vllm:prefix_cache_hits_total": self.prompt_tokens / 4,
         }
-        gauges = {"vllm:num_requests_running": 2, "vllm:num_requests_waiting": 0, "vllm:kv_cache_usage_perc": 0.5}
+        gauges = {
+            "vllm:num_requests_running": 2,
+            "vllm:num_requests_waiting": 0,
+            "vllm:kv_cache_usage_perc": 0.5,
+        }
         lines = []
         for kind, metrics in (("counter", counters), ("gauge", gauges)):
             for name, value in metrics.items():
