@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from loadstone.read.outcome import OUTCOMES
-from loadstone.sim import openai
+from loadstone.sim.api import chat
 from loadstone.sim.faults import FAMILIES, FAULTS, Fault, Script
 from loadstone.sim.faults.steps import Close, Die, Hold, Reset, Send, Step, Wait
 from loadstone.sim.faulty import FaultyServer
@@ -62,9 +62,8 @@ def asking(fault: Fault) -> dict[str, Any]:
 def script(asked: dict[str, Any] = ASK, query: str = "", first: bool = True) -> Script:
     """What a fault is given for a request."""
     data = msgspec.json.encode(asked)
-    full = openai.chat(data, SimOptions())
-    spoilt = full._replace(output_tokens=min(5, full.limit_tokens), finish="stop", reasoning_tokens=0)
-    answer = openai.Answer(spoilt, "chatcmpl-0000000000000001", CREATED, "sim")
+    spoilt = chat.ask(data, SimOptions()).plain(5)
+    answer = chat.ChatAnswer(spoilt, "chatcmpl-0000000000000001", CREATED)
     return Script(spoilt, answer, Request("POST", CHAT, {"authorization": KEY}, data, True, query), first, 1)
 
 

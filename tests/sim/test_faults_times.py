@@ -7,7 +7,7 @@ import zlib
 import msgspec
 import pytest
 
-from loadstone.sim import openai
+from loadstone.sim.api import chat
 from loadstone.sim.faults import FAULTS, Script, hostile
 from loadstone.sim.faults.steps import Send, Wait
 from loadstone.sim.http import Request
@@ -25,8 +25,8 @@ def script(tokens: int = 5, **more: object) -> Script:
         "messages": [{"role": "user", "content": "hi"}],
     }
     body = msgspec.json.encode({**call, **more})
-    asked = openai.chat(body, SimOptions())._replace(output_tokens=tokens, finish="stop")
-    answer = openai.Answer(asked, "chatcmpl-1", 7, "sim")
+    asked = chat.ask(body, SimOptions()).plain(tokens)
+    answer = chat.ChatAnswer(asked, "chatcmpl-1", 7)
     return Script(asked, answer, Request("POST", "/v1/chat/completions", {}, body, True), True, 1)
 
 

@@ -16,13 +16,14 @@ from functools import partial
 
 import msgspec
 
+from loadstone.sim.api.asked import Asked
+from loadstone.sim.api.choices import Choices
 from loadstone.sim.faults import Fault, Script
 from loadstone.sim.faults.choice import mix
 from loadstone.sim.faults.script import TOKENS
 from loadstone.sim.faults.steps import Close, Die, Hold, IgnoreClose, Reset, Send, Step, Steps, Wait
 from loadstone.sim.http import Request
 from loadstone.sim.loop import Connection, Server, listen
-from loadstone.sim.openai import Asked
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.stamps import Received
@@ -81,13 +82,11 @@ class FaultyServer(Server):
         if name.startswith(PREFLIGHT) and not self._options.fault_preflight:
             super()._start(connection, asked, request, received)
             return
-        spoilt = asked._replace(
-            output_tokens=min(TOKENS, asked.limit_tokens),
-            usage_in_chunks=False,
-            reasoning_tokens=0,
-            finish="stop",
-        )
+        spoilt = asked.plain(TOKENS)
         answer, truth = self._prepared(spoilt, request, received)
+        if not isinstance(answer, Choices):  # faults know how to spell lists of choices only
+            super()._start(connection, asked, request, received)
+            return
         script = Script(spoilt, answer, request, first, next(self._numbers))
         fault, steps = self._spoilt(script, name)
         if fault is None or steps is None:

@@ -20,12 +20,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadstone.errors import UsageError
+from loadstone.sim.api.answer import Answer
+from loadstone.sim.api.asked import Asked
+from loadstone.sim.api.errors import ApiError
+from loadstone.sim.api.spell import met, spell
 from loadstone.sim.build import deployment
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.engine import TooLong
 from loadstone.sim.exposition import CONTENT_TYPE, Page
 from loadstone.sim.http import Refused, Request, RequestReader, response
-from loadstone.sim.openai import Answer, ApiError, Asked
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.routes import HOOKS, route
@@ -68,8 +71,8 @@ class Server:
 
     def __init__(self, options: SimOptions) -> None:
         """Listens. Raises `UsageError` when the address, a file or the memory for the model cannot be had."""
-        self._options = options
         self._deployment: Deployment[Part] = deployment(options)
+        self._options = met(options, self._deployment.engines[0].limits.max_model_len)
         self._tallies = Tallies(self._deployment)
         self._page = Page(options.models[0], cache_config(options, self._deployment), self._tallies)
         self._created = int(time.time())
@@ -328,14 +331,14 @@ class Server:
 
     def _prepared(self, asked: Asked, request: Request, received: Received) -> tuple[Answer, TruthRow]:
         """The answer to spell and the row of its truth."""
-        answer_id = f"{'chatcmpl' if asked.chat else 'cmpl'}-{next(self._answers):016x}"
+        answer = spell(asked, next(self._answers), int(time.time()))
         truth = TruthRow(
-            request_id=request.headers.get("x-request-id", answer_id),
+            request_id=request.headers.get("x-request-id", answer.id),
             received_ns=received.received_ns,
             read_ns=received.read_ns,
             prompt_tokens=asked.prompt_tokens,
         )
-        return Answer(asked, answer_id, int(time.time()), asked.model), truth
+        return answer, truth
 
     def _record(self, turn: Turn | Play) -> None:
         if isinstance(turn, Turn):

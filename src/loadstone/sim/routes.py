@@ -10,20 +10,31 @@ from typing import NoReturn
 import msgspec
 
 from loadstone import __version__
-from loadstone.sim import openai
+from loadstone.sim.api.asked import Asked
+from loadstone.sim.api.errors import ApiError
+from loadstone.sim.api.models import models
+from loadstone.sim.api.spell import PATHS, Ask
+from loadstone.sim.api.tokenize import detokenize, tokenize
 from loadstone.sim.http import Request
-from loadstone.sim.openai import ApiError, Asked
 from loadstone.sim.options import SimOptions
+from loadstone.sim.vocabulary import Vocabulary
 
 Route = Callable[[Request, SimOptions, int], Asked | bytes]
 """(request, options, start of the server in Unix seconds) -> an answer to generate, or a JSON body at once."""
 
+
+def _generation(ask: Ask) -> Route:
+    return lambda request, options, _: ask(request.body, options)
+
+
+_VOCABULARY = Vocabulary()
 HOOKS = ("/reset_prefix_cache", "/start_profile", "/stop_profile")
-"""What a server can be asked to do; this one only notes in its truth that it was."""
+"""What a server can be asked to do; the loop does it, and notes in its truth that it was asked to."""
 ROUTES: dict[str, tuple[str, Route]] = {
-    "/v1/chat/completions": ("POST", lambda request, options, _: openai.chat(request.body, options)),
-    "/v1/completions": ("POST", lambda request, options, _: openai.completions(request.body, options)),
-    "/v1/models": ("GET", lambda _, options, created: openai.models(options, created)),
+    **{path: ("POST", _generation(ask)) for path, ask in PATHS.items()},
+    "/tokenize": ("POST", lambda request, options, _: tokenize(request.body, options, _VOCABULARY)),
+    "/detokenize": ("POST", lambda request, options, _: detokenize(request.body, options, _VOCABULARY)),
+    "/v1/models": ("GET", lambda _, options, created: models(options, created)),
     "/health": ("GET", lambda *_: b"{}"),
     "/version": ("GET", lambda *_: msgspec.json.encode({"version": __version__})),
     **{path: ("POST", lambda *_: b"{}") for path in HOOKS},

@@ -16,7 +16,8 @@ from loadstone.sim.http import LAST_CHUNK, SERVER, Request, chunk
 from loadstone.sim.words import WORDS
 
 if TYPE_CHECKING:
-    from loadstone.sim.openai import Answer, Asked
+    from loadstone.sim.api.asked import Asked
+    from loadstone.sim.api.choices import Choices
 
 TOKENS = 5
 FIRST_NS = 70_000_000
@@ -40,7 +41,7 @@ class Script(NamedTuple):
     """One request and its answer."""
 
     asked: Asked
-    answer: Answer
+    answer: Choices
     request: Request
     first: bool
     """Whether it is the first request of its connection."""

@@ -1,0 +1,59 @@
+"""Words as token ids and back. An id is a function of its word, so every server gives the same ones.
+
+The engine's own words have the lowest ids. Any other word has a hash of it, which does not say the word: a server can
+turn back only ids of words that it has been shown, and remembers so many of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from loadstone.sim.words import BARE, SEPARATOR
+
+OWN = (SEPARATOR, *dict.fromkeys(BARE))
+"""The words whose ids are their places, from `FIRST_ID` on."""
+FIRST_ID = 1
+HASHED = 1 << 20
+"""The ids of other words begin here; they take 48 bits, which any JSON reader keeps exactly."""
+REMEMBERED_WORDS = 1 << 20
+_OWN_IDS = {word: number for number, word in enumerate(OWN, FIRST_ID)}
+_OWN_BARE = tuple(_OWN_IDS[word] for word in BARE)
+
+
+def word_id(word: str) -> int:
+    """The id of one word."""
+    own = _OWN_IDS.get(word)
+    if own is not None:
+        return own
+    digest = hashlib.blake2b(word.encode(errors="surrogatepass"), digest_size=6).digest()
+    return HASHED + int.from_bytes(digest, "little")
+
+
+def bare_ids(start: int, tokens: int) -> list[int]:
+    """The ids of the passage's words from `start` on."""
+    return [_OWN_BARE[(start + i) % len(_OWN_BARE)] for i in range(tokens)]
+
+
+class Vocabulary:
+    """The words that one server has been shown."""
+
+    def __init__(self, most: int = REMEMBERED_WORDS) -> None:
+        self._most = most
+        self._words = {number: word for word, number in _OWN_IDS.items()}
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """The ids of words, which are remembered; beyond the limit the oldest are forgotten."""
+        found = []
+        for word in words:
+            number = word_id(word)
+            found.append(number)
+            if number not in self._words:
+                self._words[number] = word
+                if len(self._words) > self._most + len(OWN):
+                    del self._words[next(at for at in self._words if at >= HASHED)]
+        return found
+
+    def words(self, ids: Iterable[int]) -> list[str]:
+        """The words of ids; one that is not known as `<|ID|>`."""
+        return [self._words.get(number, f"<|{number}|>") for number in ids]
