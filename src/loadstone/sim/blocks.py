@@ -78,6 +78,11 @@ class KvBlocks:
             held[key] = 1
         return len(keys)
 
+    def forget(self, keys: Sequence[int]) -> None:
+        """Makes blocks that one sequence alone holds not findable any more: what their keys promise was not computed."""
+        for key in keys:
+            del self._held[key]
+
     def give(self, keys: Sequence[int], named: int, blocks: int) -> None:
         """Gives back so many blocks, of which the first bear these keys, `named` of them findable all along."""
         held, idle = self._held, self._idle

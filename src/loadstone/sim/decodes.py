@@ -18,6 +18,15 @@ S = TypeVar("S", bound=Sequence)
 NEVER = 1 << 62
 
 
+def windowed_pairs(computed: int, chunk: int, window: int) -> int:
+    """Query-key pairs of a chunk of a prompt, behind `computed` tokens, where each token sees `window` at most.
+
+    The sum over i = 1..chunk of min(computed + i, window).
+    """
+    growing = min(chunk, max(0, window - computed))
+    return growing * computed + growing * (growing + 1) // 2 + (chunk - growing) * window
+
+
 class Decodes(Generic[S]):
     """Sequences that get one token a step. `window`: the tokens that windowed layers read at most; None: there are none."""
 
@@ -130,6 +139,11 @@ class Decodes(Generic[S]):
         size = self._block_size
         return rounds * len(self.sequences) + sum(turns[(step + i) % size] for i in range(rest))
 
+    def windowed(self, step: int) -> tuple[int, int]:
+        """`window_kv_tokens` and `window_pairs` of this step, the next one."""
+        read = self.window_kv_tokens + self.growing
+        return read, read
+
     def advance(self, step: int, steps: int) -> None:
         """So many steps are over, `step` is the last of them."""
         self.kv_tokens += steps * len(self.sequences)
@@ -148,8 +162,9 @@ class Speculative(Decodes[S]):
     it joins, from the seed and its number, so that the clock has no part in it.
     """
 
-    def __init__(self, block_size: int, rates: tuple[float, ...], seed: int) -> None:
-        super().__init__(block_size, window=None)
+    def __init__(self, block_size: int, window: int | None, rates: tuple[float, ...], seed: int) -> None:
+        super().__init__(block_size, None)
+        self._sees = window
         self.tokens_each = 1 + len(rates)
         self.drafted = 0
         self.accepted = 0
@@ -158,6 +173,8 @@ class Speculative(Decodes[S]):
         self._seed = seed
         self._growth: defaultdict[int, int] = defaultdict(int)
         self._needs: defaultdict[int, int] = defaultdict(int)
+        self._window_kv: defaultdict[int, int] = defaultdict(int)
+        self._window_pairs: defaultdict[int, int] = defaultdict(int)
 
     def _steps_left(self, sequence: S) -> int:
         sequence.pace = self._draw(sequence)
@@ -200,6 +217,10 @@ class Speculative(Decodes[S]):
             steps = later - sequence.joined
             self._growth[later] += sign * (sequence.pace[steps] - sequence.pace[steps - 1])
             held = now
+            if self._sees is not None:
+                before = sequence.target + sequence.pace[steps - 1]
+                self._window_kv[later] += sign * (min(before, self._sees - 1) + self.tokens_each)
+                self._window_pairs[later] += sign * windowed_pairs(before, self.tokens_each, self._sees)
 
     def needs(self, step: int) -> int:
         """See `Decodes`."""
@@ -213,7 +234,12 @@ class Speculative(Decodes[S]):
         """See `Decodes`."""
         return self._needs[step]
 
+    def windowed(self, step: int) -> tuple[int, int]:
+        """See `Decodes`."""
+        return self._window_kv[step], self._window_pairs[step]
+
     def advance(self, step: int, steps: int) -> None:
         """See `Decodes`."""
         self.kv_tokens += self._growth.pop(step, 0)
-        self._needs.pop(step, None)
+        for sums in (self._needs, self._window_kv, self._window_pairs):
+            sums.pop(step, None)

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from loadstone.roofline.work import StepCost, Work
 from loadstone.sim.blocks import KvBlocks
-from loadstone.sim.decodes import Decodes, Speculative
+from loadstone.sim.decodes import Decodes, Speculative, windowed_pairs
 from loadstone.sim.sequence import Sequence
 from loadstone.sim.waiting import ByPriority, Fcfs
 
@@ -80,7 +80,7 @@ class Engine(Generic[S]):
         """What the step under way, or the last one, does."""
         self._cost = cost
         self._decodes: Decodes[S] = (
-            Speculative(limits.block_size, limits.draft_rates, limits.seed)
+            Speculative(limits.block_size, cost.window, limits.draft_rates, limits.seed)
             if limits.draft_rates
             else Decodes(limits.block_size, cost.window)
         )
@@ -144,6 +144,9 @@ class Engine(Generic[S]):
             self.waiting.remove(sequence)
         elif sequence in self.running:
             self._settle()
+            if self.step_end_ns is not None and sequence in self._prefilling:
+                # The step computes it all the same, and others of the step may share its blocks.
+                sequence.computed += sum(chunk for one, chunk in self._chunks if one is sequence)
             self._leave(sequence, self._steps)
 
     def _settle(self) -> None:
@@ -168,7 +171,11 @@ class Engine(Generic[S]):
             sequence.note_times(self._ends[first : self.step + 1 - self._first_end])
             sequence.base = sequence.produced(self.step)
             sequence.joined = None
-        self.blocks.give(sequence.keys[: stored // self.limits.block_size], sequence.named, blocks)
+        full = stored // self.limits.block_size
+        if sequence.named > full:  # it gives way in the step that was to compute them
+            self.blocks.forget(sequence.keys[full : sequence.named])
+            sequence.named = full
+        self.blocks.give(sequence.keys[:full], sequence.named, blocks)
         sequence.blocks = sequence.named = 0
 
     # ---- a step begins ------------------------------------------------------------------------------------
@@ -185,10 +192,9 @@ class Engine(Generic[S]):
         self._chunks = []
         self._fickle = False
         if self._prefilling or self.waiting:
-            budget = self.limits.max_num_batched_tokens - len(self.decoding) * self._decodes.tokens_each
-            budget, preempted = self._continue(budget, preempted)
+            preempted = self._continue() or preempted
             if not preempted:
-                self._admit(budget, at_ns)
+                self._admit(self._budget(), at_ns)
         self._sum_up()
         ends = self._ends
         if len(ends) >= TRIM_STEPS:
@@ -233,23 +239,29 @@ class Engine(Generic[S]):
         self.waiting.put_back(sequence)
         return sequence
 
-    def _continue(self, budget: int, preempted: bool) -> tuple[int, bool]:
-        """Schedules prompts that are partly in; the tokens left of the step, and whether somebody had to give way."""
+    def _budget(self) -> int:
+        """The tokens that are left of the step."""
+        decoded = len(self.decoding) * self._decodes.tokens_each
+        return self.limits.max_num_batched_tokens - decoded - sum(chunk for _, chunk in self._chunks)
+
+    def _continue(self) -> bool:
+        """Schedules prompts that are partly in; whether somebody had to give way."""
+        preempted = False
         for sequence in list(self._prefilling):
-            if budget <= 0:
-                break
             if sequence not in self._prefilling:  # it gave way to one before it
                 continue
+            if (budget := self._budget()) <= 0:
+                break
             chunk = self._chunk(sequence.target - sequence.computed, budget)
             while (missing := self._missing(sequence, sequence.computed + chunk)) > self.blocks.free:
                 preempted = True
-                if self._preempt(1) is sequence:
+                gone = self._preempt(1)
+                self._chunks = [entry for entry in self._chunks if entry[0] is not gone]
+                if gone is sequence:
                     break
             else:
                 self._schedule(sequence, chunk, missing)
-                budget -= chunk
-        self._chunks = [entry for entry in self._chunks if entry[0] in self._prefilling]
-        return budget, preempted
+        return preempted
 
     def _chunk(self, left: int, budget: int) -> int:
         threshold = self.limits.long_prefill_token_threshold
@@ -321,15 +333,14 @@ class Engine(Generic[S]):
         work.prefill_tokens = 0
         work.new_tokens = batch * each
         work.kv_tokens = decodes.kv_tokens + batch * each
-        work.pairs = work.kv_tokens * each
+        work.pairs = work.kv_tokens * each - batch * (each * (each - 1) // 2)
         window = self._cost.window
         if window is None:
             for sequence, chunk in self._chunks:
                 self._add_chunk(sequence.computed, chunk)
             work.window_kv_tokens, work.window_pairs = work.kv_tokens, work.pairs
             return
-        work.window_kv_tokens = decodes.window_kv_tokens + decodes.growing
-        work.window_pairs = work.window_kv_tokens * each
+        work.window_kv_tokens, work.window_pairs = decodes.windowed(self.step + 1)
         for sequence, chunk in self._chunks:
             self._add_chunk(sequence.computed, chunk)
             work.window_kv_tokens += min(sequence.computed, window - 1) + chunk
@@ -421,15 +432,6 @@ class Engine(Generic[S]):
         if gone > 0:
             del self._ends[:gone]
             self._first_end = first
-
-
-def windowed_pairs(computed: int, chunk: int, window: int) -> int:
-    """Query-key pairs of a chunk of a prompt, behind `computed` tokens, where each token sees `window` at most.
-
-    The sum over i = 1..chunk of min(computed + i, window).
-    """
-    growing = min(chunk, max(0, window - computed))
-    return growing * computed + growing * (growing + 1) // 2 + (chunk - growing) * window
 
 
 def _grow(work: Work, steps: int, batch: int, growing: int) -> None:

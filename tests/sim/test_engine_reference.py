@@ -1,0 +1,69 @@
+"""The real engine against the plain one: the same worlds give the same times, hits, preemptions, blocks and work."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from tests.sim.worlds import WORK, World, fitting, play, real, reference, worlds
+
+
+def story(world: World, made, state) -> tuple[list, object, list]:
+    engine, players = made
+    moments: list = []
+    play(world, engine, players, False, lambda moment: moments.append((moment, *state(engine, world))))
+    return moments, engine, players
+
+
+def all_keys(world: World) -> list[int]:
+    return sorted({key for request in world.requests for key in request.keys})
+
+
+def state_of_real(engine, world):
+    work = engine.last_work
+    return (
+        {name: getattr(work, name) for name in WORK},
+        engine.blocks.free,
+        [key for key in all_keys(world) if engine.blocks.match([key], 1)],
+        len(engine.waiting),
+        len(engine.running),
+        len(engine.decoding),
+    )
+
+
+def state_of_reference(engine, world):
+    return (
+        dict(engine.work),
+        engine.pool.free(),
+        [key for key in all_keys(world) if engine.pool.find(key)],
+        len(engine.waiting),
+        len(engine.running),
+        len(engine.decoding),
+    )
+
+
+@given(worlds())
+@settings(max_examples=400, deadline=None)
+def test_step_by_step_it_does_what_the_plain_engine_does(world: World) -> None:
+    world = fitting(world)
+    moments, engine, sequences = story(world, real(world), state_of_real)
+    expected, plain, jobs = story(world, reference(world), state_of_reference)
+    assert moments == expected
+    assert [list(one.times()) for one in sequences] == [job.times for job in jobs]
+    assert [one.cached_tokens for one in sequences] == [job.cached or 0 for job in jobs]
+    assert [one.preemptions for one in sequences] == [job.preemptions for job in jobs]
+    assert (engine.prefix_queries, engine.prefix_hits) == (plain.queries, plain.hits)
+    assert engine.preemptions == sum(job.preemptions for job in jobs)
+
+
+@given(worlds())
+@settings(max_examples=400, deadline=None)
+def test_many_steps_at_once_are_the_same_steps(world: World) -> None:
+    world = fitting(world)
+    engine, sequences = real(world)
+    play(world, engine, sequences, True)
+    plain, jobs = reference(world)
+    play(world, plain, jobs, False)
+    assert [list(one.times()) for one in sequences] == [job.times for job in jobs]
+    assert [one.cached_tokens for one in sequences] == [job.cached or 0 for job in jobs]
+    assert [one.preemptions for one in sequences] == [job.preemptions for job in jobs]
+    assert engine.blocks.free == plain.pool.free() == world.rules.blocks
