@@ -6,46 +6,60 @@ chance in about 2^61, only they. The same in every process. A token is a word or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import overload
 
+from loadstone.sim.vocabulary import bare_ids
+from loadstone.sim.words import BARE, bare
+
 Tokens = Sequence[str] | Sequence[int]
-Piece = Callable[[int, int], Tokens]
-"""(first token, tokens) of an answer, to be had as words or ids like its prompt."""
 
 
-def chain(key: int, tokens: Tokens) -> int:
-    """The key of a block behind the one of `key`.
+def of_words(words: Sequence[str]) -> int:
+    """A block of words as a number: their bytes modulo 2^61 - 1. Hashes of texts are others in every process."""
+    return hash(int.from_bytes(" ".join(words).encode(), "little"))
 
-    Numbers are hashed as a tuple, which CPython does alike in every process; texts become numbers first (their bytes
-    modulo 2^61 - 1), because their own hashes are another in each.
-    """
-    if tokens and isinstance(tokens[0], str):
-        return hash((key, int.from_bytes(" ".join(tokens).encode(errors="surrogatepass"), "little")))  # type: ignore[arg-type]
-    return hash((key, *tokens))
+
+def of_ids(ids: Sequence[int]) -> int:
+    """A block of ids as a number; the hash of a tuple of numbers is the same in every process."""
+    return hash(tuple(ids))
+
+
+@lru_cache(maxsize=4096)
+def _spoken(words: bool, start: int, tokens: int) -> int:
+    """A block of the passage: there are only as many as it has words."""
+    return of_words(bare(start, tokens)) if words else of_ids(bare_ids(start, tokens))
+
+
+def are_words(tokens: Tokens) -> bool:
+    """Whether tokens are words; no tokens are."""
+    return not tokens or isinstance(tokens[0], str)
 
 
 def of_prompt(prompt: Tokens, block_size: int) -> list[int]:
-    """The keys of the full blocks of a prompt alone."""
-    keys, key = [], 0
-    for start in range(0, len(prompt) - block_size + 1, block_size):
-        key = chain(key, prompt[start : start + block_size])
+    """The keys of the full blocks of a prompt alone: each is the hash of the key before it and of its own tokens."""
+    keys: list[int] = []
+    key = 0
+    number = of_words if are_words(prompt) else of_ids
+    for end in range(block_size, len(prompt) + 1, block_size):
+        key = hash((key, number(prompt[end - block_size : end])))  # type: ignore[arg-type]
         keys.append(key)
     return keys
 
 
 class Keys(Sequence[int]):
-    """The keys of a prompt and its answer; those of the answer are worked out when they are asked for."""
+    """The keys of a prompt and of an answer from the passage; those of the answer are worked out when they are asked for."""
 
-    __slots__ = ("_answer", "_block_size", "_count", "_known", "_prompt")
+    __slots__ = ("_block_size", "_count", "_known", "_prompt", "_start_word")
 
     def __init__(
-        self, prompt: Tokens, known: Sequence[int], answer: Piece, output_tokens: int, block_size: int
+        self, prompt: Tokens, known: Sequence[int], start_word: int, output_tokens: int, block_size: int
     ) -> None:
         """`known` are the keys of the prompt, which several answers may share."""
         self._prompt = prompt
         self._known = list(known)
-        self._answer = answer
+        self._start_word = start_word
         self._block_size = block_size
         self._count = (len(prompt) + output_tokens) // block_size
 
@@ -72,10 +86,21 @@ class Keys(Sequence[int]):
 
     def _extend(self, index: int) -> None:
         """Works out the keys up to the block `index`."""
-        known, size, prompt = self._known, self._block_size, self._prompt
-        while len(known) <= index:
-            start = len(known) * size
-            head = prompt[start : start + size]
-            first = max(start - len(prompt), 0)
-            tail = self._answer(first, size - len(head))
-            known.append(chain(known[-1] if known else 0, [*head, *tail]))
+        known, size, words = self._known, self._block_size, are_words(self._prompt)
+        behind = self._start_word - len(self._prompt)  # from a token of the whole to its word of the passage
+        key = known[-1] if known else 0
+        for at in range(len(known), index + 1):
+            first = at * size
+            head = self._prompt[first : first + size]
+            if head:
+                key = hash((key, self._mixed(head)))
+            else:
+                key = hash((key, _spoken(words, (first + behind) % len(BARE), size)))
+            known.append(key)
+
+    def _mixed(self, head: Tokens) -> int:
+        """The block that begins with the last tokens of the prompt."""
+        rest = self._block_size - len(head)
+        if are_words(head):
+            return of_words([*head, *bare(self._start_word, rest)])
+        return of_ids([*head, *bare_ids(self._start_word, rest)])

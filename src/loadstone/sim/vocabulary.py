@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import cycle, islice
 
 from loadstone.sim.words import BARE, SEPARATOR
 
@@ -26,13 +27,14 @@ def word_id(word: str) -> int:
     own = _OWN_IDS.get(word)
     if own is not None:
         return own
-    digest = hashlib.blake2b(word.encode(errors="surrogatepass"), digest_size=6).digest()
+    digest = hashlib.blake2b(word.encode(), digest_size=6).digest()
     return HASHED + int.from_bytes(digest, "little")
 
 
 def bare_ids(start: int, tokens: int) -> list[int]:
     """The ids of the passage's words from `start` on."""
-    return [_OWN_BARE[(start + i) % len(_OWN_BARE)] for i in range(tokens)]
+    begin = start % len(_OWN_BARE)
+    return list(islice(cycle(_OWN_BARE), begin, begin + tokens))
 
 
 class Vocabulary:

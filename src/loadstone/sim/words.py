@@ -5,7 +5,7 @@ Texts are made of tokens in the same way: a word each, whatever is between them.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, cycle, islice
 
 PASSAGE = (
     "a stone that points to the north was once the only guide a ship had when there was no sun and no star "
@@ -26,12 +26,14 @@ _ENDS = (0, *accumulate(map(len, WORDS)))
 
 def passage(start: int, tokens: int) -> str:
     """The text of `tokens` tokens from the word `start` on, as one string."""
-    return "".join(WORDS[(start + i) % len(WORDS)] for i in range(tokens))
+    begin = start % len(WORDS)
+    return "".join(islice(cycle(WORDS), begin, begin + tokens))
 
 
 def bare(start: int, tokens: int) -> list[str]:
     """The same as words."""
-    return [BARE[(start + i) % len(BARE)] for i in range(tokens)]
+    begin = start % len(BARE)
+    return list(islice(cycle(BARE), begin, begin + tokens))
 
 
 def length(start: int, tokens: int) -> int:

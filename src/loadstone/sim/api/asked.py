@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from loadstone.sim.keys import Keys, Tokens, of_prompt
-from loadstone.sim.vocabulary import bare_ids
-from loadstone.sim.words import bare
 
 Kind = Literal["chat", "completions", "responses", "embeddings", "rerank", "score"]
 Finish = Literal["stop", "length", "tool_calls"]
@@ -34,15 +31,6 @@ class Choice(NamedTuple):
     chars: int | None = None
     """How much of the text behind the reasoning comes before that string."""
     call: Call | None = None
-
-    def piece(self) -> Callable[[int, int], Tokens]:
-        """(first, count) -> tokens of the answer, as words or as ids like the prompt.
-
-        A called tool's arguments count as the words in them.
-        """
-        spell: Callable[[int, int], Tokens] = bare if _is_words(self.prompt) else bare_ids
-        start = self.start_word
-        return lambda first, count: spell(start + first, count)
 
 
 class Asked(NamedTuple):
@@ -111,9 +99,5 @@ class Asked(NamedTuple):
         for choice in self.choices:
             if choice.prompt is not prompt:
                 prompt, known = choice.prompt, of_prompt(choice.prompt, self.block_size)
-            found.append(Keys(choice.prompt, known, choice.piece(), choice.output_tokens, self.block_size))
+            found.append(Keys(choice.prompt, known, choice.start_word, choice.output_tokens, self.block_size))
         return found
-
-
-def _is_words(tokens: Tokens) -> bool:
-    return not tokens or isinstance(tokens[0], str)

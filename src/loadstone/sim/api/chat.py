@@ -46,7 +46,7 @@ def ask(body: bytes, options: SimOptions) -> Asked:
         options,
         "chat",
         prompt,
-        " ".join(prompt).encode(errors="surrogatepass"),
+        " ".join(prompt).encode(),
         call.max_completion_tokens or call.max_tokens,
         reasons=True,
         logprobs=(call.top_logprobs or 0) if call.logprobs else None,

@@ -41,7 +41,7 @@ def ask(body: bytes, options: SimOptions) -> Asked:
     prompt = _single(call.prompt)
     tokens: Tokens
     if isinstance(prompt, str):
-        raw, tokens = prompt.encode(errors="surrogatepass"), prompt.split()
+        raw, tokens = prompt.encode(), prompt.split()
     else:
         raw, tokens = msgspec.json.encode(prompt), prompt
     most = call.max_completion_tokens or call.max_tokens

@@ -76,7 +76,7 @@ def ask(body: bytes, options: SimOptions) -> Asked:
         options,
         "responses",
         prompt,
-        " ".join(prompt).encode(errors="surrogatepass"),
+        " ".join(prompt).encode(),
         call.max_output_tokens,
         reasons=True,
         functions=functions,
