@@ -89,6 +89,7 @@ class Rules:
     size: int
     threshold: int = 0
     chunked: bool = True
+    reserves: bool = True
     by_priority: bool = False
     rates: tuple[float, ...] = ()
     seed: int = 0
@@ -222,7 +223,8 @@ class ReferenceEngine:
         chunk = self.chunk(job.target - cached)
         unused = sum(not block.users for block in found)
         new = -(-(cached + chunk) // self.rules.size) - len(found)
-        if new > self.pool.free() - unused:
+        whole = -(-job.target // self.rules.size) - len(found) if self.rules.reserves else new
+        if whole > self.pool.free() - unused:
             return False
         self.waiting.remove(job)
         self.running.append(job)

@@ -118,6 +118,7 @@ def _limits(options: SimOptions, default: Limits) -> Limits:
         max_model_len=options.max_model_len or default.max_model_len,
         chunked=options.enable_chunked_prefill,
         long_prefill_token_threshold=options.long_prefill_token_threshold,
+        reserve_full_isl=options.scheduler_reserve_full_isl,
         by_priority=options.scheduling_policy == "priority",
         caching=options.enable_prefix_caching,
         draft_rates=_draft_rates(options),

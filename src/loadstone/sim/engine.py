@@ -36,6 +36,8 @@ class Limits(NamedTuple):
     max_model_len: int | None = None
     chunked: bool = True
     long_prefill_token_threshold: int = 0
+    reserve_full_isl: bool = True
+    """Nobody is taken in whose whole prompt does not fit, be its first chunk as short as it may."""
     by_priority: bool = False
     caching: bool = True
     draft_rates: tuple[float, ...] = ()
@@ -294,8 +296,9 @@ class Engine(Generic[S]):
             chunk = self._chunk(left, budget)
             keys = sequence.keys[:hit]
             missing = -(-(computed + chunk) // limits.block_size) - hit
-            if missing > blocks.free - (blocks.idle(keys) if hit else 0):
-                self._fickle = hit > 0
+            reserved = -(-sequence.target // limits.block_size) - hit if limits.reserve_full_isl else missing
+            if reserved > blocks.free - (blocks.idle(keys) if hit else 0):
+                self._fickle = hit > 0 and not limits.reserve_full_isl
                 break
             self.waiting.remove(sequence)
             self.running[sequence] = None

@@ -154,6 +154,14 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             group="Engine",
         ),
     ] = 0
+    scheduler_reserve_full_isl: Annotated[
+        bool,
+        option(
+            "--scheduler-reserve-full-isl",
+            help="Take nobody in whose whole prompt does not fit the KV cache; no-: its first chunk is enough.",
+            group="Engine",
+        ),
+    ] = True
     scheduling_policy: Annotated[
         Literal["fcfs", "priority"],
         option(
@@ -256,9 +264,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = "reasoning_content"
     tool_calls: Annotated[
         bool,
-        option(
-            "--tool-calls", help="Call a tool also where the request leaves that open.", group="Answers"
-        ),
+        option("--tool-calls", help="Call a tool also where the request leaves that open.", group="Answers"),
     ] = False
     embedding_dimensions: Annotated[
         Dimensions, option("--embedding-dimensions", help="Numbers of an embedding.", group="Answers")
