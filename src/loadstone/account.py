@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from loadstone import __version__, environment, folder, hooks, sources
 from loadstone.config import Config, masked
 from loadstone.folder import ClockLog, DatasetLog, DeathLog, HookLog, PreflightLog, RunLog
@@ -15,6 +17,7 @@ from loadstone.load.reach import Reached
 from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
 from loadstone.preflight import Found
+from loadstone.roofline.case import Case
 from loadstone.telemetry.watch import Watch
 from loadstone.tokens import Tokenizer
 
@@ -44,6 +47,8 @@ class Setting(NamedTuple):
     """Conversations of the data that differ; None: all do."""
     remarks: tuple[str, ...] = ()
     """What was decided for the user, one sentence each."""
+    case: Case | None = None
+    """What the servers run, where that is known."""
 
     @property
     def measured(self) -> list[Phase]:
@@ -108,7 +113,7 @@ def account(
         hooks=list(asked),
         server_local=any(map(_is_local, servers)),
         host_busy_share=conducted.busy_share,
-        environment={**environment.host(), **_described(found)},
+        environment={**environment.host(), **_described(found), **_case(setting)},
         notices=notices,
         stopped_by=stop.by if stop else None,
         stopped_why=stop.why if stop else None,
@@ -131,6 +136,11 @@ def _described(found: Found) -> dict[str, Any]:
     """How the first server describes itself, and, where there are several, how all do."""
     first, *others = found.described
     return {"server": first, "servers": [first, *others]} if others else {"server": first}
+
+
+def _case(setting: Setting) -> dict[str, Any]:
+    """What the percentages of the roofline are of."""
+    return {} if setting.case is None else {"roofline": msgspec.to_builtins(setting.case)}
 
 
 def _dataset(setting: Setting, surveyed: Survey) -> DatasetLog:

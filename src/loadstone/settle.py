@@ -23,6 +23,8 @@ from loadstone.plan.fit import check_fit
 from loadstone.plan.schedule import Phase
 from loadstone.preflight import first_model, reach, small_turn
 from loadstone.preflight.waiting import wait_for_models
+from loadstone.roofline.case import Case, settled
+from loadstone.sim.case import case_of
 from loadstone.sim.options import from_url
 from loadstone.sources import source_of
 from loadstone.terminal import printable
@@ -91,6 +93,7 @@ def settle(config: Config, command: str) -> Setting:
         shortages=tuple(shortages(_most_slots(phases), workers, *room)),
         distinct=distinct,
         remarks=remarks,
+        case=_case(config),
     )
 
 
@@ -132,6 +135,15 @@ def _remarks(config: Config) -> Iterator[str]:
             "The engine is asked to fail (sim:fault), so no share of failures ends the run; --failed-request-threshold"
             " sets one."
         )
+
+
+def _case(config: Config) -> Case | None:
+    """What the servers run: as --roofline says, or as the built-in engine was asked; None where nobody knows."""
+    model = next(iter(config.endpoint.models), None)
+    if config.server.roofline:
+        return settled(config.server.roofline, model)
+    engines = {address.startswith(ENGINE) and case_of(from_url(address)) for address in config.endpoint.urls}
+    return next(iter(engines)) or None if len(engines) == 1 else None
 
 
 def default_folder(config: Config, phases: Sequence[Phase], started: datetime) -> Path:

@@ -18,6 +18,7 @@ VERBS = {
     "profile": "Benchmark a server.",
     "report": "Rebuild every output of a run from its folder.",
     "plot": "Draw figures of runs.",
+    "roofline": "How fast a model can be on a device; fit it to runs.",
     "simulate": "Serve the built-in engine over HTTP.",
 }
 

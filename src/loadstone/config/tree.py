@@ -315,6 +315,14 @@ class ServerConfig(Section, frozen=True, kw_only=True):
     profiler_stop_path: Annotated[
         str, rare("--server-profiler-stop-path", "Where its end is asked for.", form="PATH", secret=True)
     ] = "/stop_profile"
+    roofline: Annotated[
+        str | None,
+        rare(
+            "--roofline",
+            "What the servers run, to compare with: gpu=h100,model=llama-3.1-8b,... or a calibration file.",
+            form="KEY=VALUE,...|FILE",
+        ),
+    ] = None
     metrics: Annotated[
         bool,
         rare("--no-server-metrics", "Leave the servers' Prometheus pages unread."),

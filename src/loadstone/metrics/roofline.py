@@ -12,15 +12,17 @@ are counted wrongly, or what runs is not what was named; the check `percent_of_r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
-from loadstone.metrics._decoding import Course, Ints, course
+from loadstone.metrics._decoding import Course, Gaps, Ints, Prefills, alone, course, undisturbed
 from loadstone.roofline.case import Case
 from loadstone.roofline.cost import Roofline
+from loadstone.roofline.fit import Point
 from loadstone.roofline.work import Work, decodes
 from loadstone.roofline.work import prompt as prompt_work
 from loadstone.stats import Floats
@@ -202,3 +204,56 @@ def _coarse(tokens: Floats, rounded: np.ufunc) -> Floats:
     grid = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(tokens, 1.0) / FINE)), 0.0)
     found: Floats = rounded(tokens / grid) * grid
     return found
+
+
+LEAST_GAPS = 8
+"""Gaps of one batch and context from which on their median counts as a measured step."""
+CONTEXT_BINS, PROMPT_BINS = 2, 4
+"""For each doubling of a length."""
+MOST_POINTS = 300
+
+
+def points(tables: Tables, source: str, replicas: int = 1, window: int | None = None) -> list[Point]:
+    """The steps of a run that can be dated: decodes while no prompt was taken in, and prompts that came alone.
+
+    For a decode the median gap of all answers with so many under way (of one engine) and about so much context, for a
+    prefill the median time to the first token of prompts of about one length. None where the run shows no such step.
+    """
+    found = None if tables.several_choices.any() else course(tables)
+    if found is None:
+        return []
+    decoded = [*_decode_points(undisturbed(tables, found), source, replicas, window)]
+    decoded.sort(key=lambda point: -point.samples)
+    prefills = [*_prefill_points(alone(tables, found), source, window)]
+    return sorted([*decoded[:MOST_POINTS], *prefills], key=lambda one: (one.kind, one.sequences, one.tokens))
+
+
+def _decode_points(gaps: Gaps, source: str, replicas: int, window: int | None) -> Iterator[Point]:
+    own = np.maximum(gaps.decoding // replicas, 1)
+    length = np.round(CONTEXT_BINS * np.log2(np.maximum(gaps.context, 1.0))).astype(np.int64)
+    for chosen in _alike(own, length):
+        if len(chosen) >= LEAST_GAPS:
+            batch, context = int(own[chosen[0]]), round(float(np.median(gaps.context[chosen])))
+            seconds = float(np.median(gaps.seconds[chosen]))
+            work = decodes(batch, context, window)
+            yield Point("decode", work, seconds, len(chosen), batch, context, source)
+
+
+def _prefill_points(prefills: Prefills, source: str, window: int | None) -> Iterator[Point]:
+    cached = np.minimum(prefills.cached, prefills.prompt - 1)
+    new = prefills.prompt - cached
+    length = np.round(PROMPT_BINS * np.log2(np.maximum(new, 1))).astype(np.int64)
+    for chosen in _alike(length, np.round(np.log2(np.maximum(cached, 1))).astype(np.int64)):
+        tokens, had = (round(float(np.median(column[chosen]))) for column in (new, cached))
+        seconds = float(np.median(prefills.seconds[chosen]))
+        work = prompt_work(tokens, had, window)
+        yield Point("prefill", work, seconds, len(chosen), 1, tokens, source)
+
+
+def _alike(first: Ints, second: Ints) -> Iterator[Ints]:
+    """Positions with the same pair of numbers, pair by pair."""
+    if not len(first):
+        return
+    order = np.lexsort((second, first))
+    edges = np.flatnonzero((np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)) + 1
+    yield from np.split(order, edges)

@@ -35,8 +35,9 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth: Share
     compute: Share
     step_s: Seconds
+    layer_s: Seconds
     sequence_s: Seconds
-    link: Share = 0.7
+    link: Share
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

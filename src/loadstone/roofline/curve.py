@@ -19,6 +19,8 @@ from loadstone.roofline.memory import UTILIZATION, Flags, Memory, default_flags,
 from loadstone.roofline.setup import Efficiency
 from loadstone.roofline.work import decodes, prompt
 
+MOST_DRAWN = 4096
+"""The greatest batch that is drawn, unless a larger one fits."""
 TPOT, TTFT = "time_per_output_token", "time_to_first_token"
 """What can be an objective."""
 
@@ -144,7 +146,10 @@ def curve(
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
         rows=tuple(rows),
-        drawn=tuple(row(roofline, batch, mean, largest, case.replicas) for batch in closely(largest)),
+        drawn=tuple(
+            row(roofline, batch, mean, largest, case.replicas)
+            for batch in closely(max(largest, min(round(4 * ends.b_sat), MOST_DRAWN)))
+        ),
         b_sat=ends.b_sat,
         b_sat_at=ends.b_sat_at if isfinite(ends.b_sat_at) else None,
         s_crit=ends.s_crit if isfinite(ends.s_crit) else None,

@@ -1,6 +1,6 @@
 """Fits how near steps come to the datasheet to steps that were measured.
 
-The time of a step is linear, piece by piece, in theta = (1 / bandwidth, 1 / compute, step_s, sequence_s). So Gauss-Newton
+The time of a step is linear, piece by piece, in theta = (1 / bandwidth, 1 / compute, layer_s, sequence_s). So Gauss-Newton
 steps whose linear problem is solved exactly within bounds come to the optimum in a few rounds; there are 3^4 ways in
 which four parameters can lie on their bounds, and all are tried. Residuals are relative, and far ones count less
 (Huber, "Robust estimation of a location parameter", 1964). What the points cannot tell apart keeps its prior, with the
@@ -24,10 +24,10 @@ Floats = NDArray[np.float64]
 Model = Callable[[Efficiency, Work], float]
 """The duration of a step in seconds, unrounded."""
 
-NAMES = ("bandwidth", "compute", "step_s", "sequence_s")
+NAMES = ("bandwidth", "compute", "layer_s", "sequence_s")
 INVERSE = (True, True, False, False)
 """Theta holds 1 / value."""
-SACRIFICED = ("sequence_s", "step_s", "compute", "bandwidth")
+SACRIFICED = ("sequence_s", "layer_s", "compute", "bandwidth")
 """Of several that the points cannot tell apart, which keeps its prior first: the one that matters least elsewhere."""
 FAINT = 0.003
 """A parameter with less than this share of the steps' times (root mean square) has no say in them."""
@@ -37,6 +37,7 @@ PART = 0.05
 """A parameter with less than this share of a direction that cannot be told is not meant by it."""
 HUBER = 1.345
 """Standard deviations from which on a residual counts less; 95 % as efficient as least squares where noise is normal."""
+ONE_MODEL = "In runs of one model it cannot be told from layer_s."
 ROUNDS = 12
 STEPS = 40
 LEAST_SCALE = 1e-5
@@ -63,7 +64,7 @@ class Bounds(NamedTuple):
 
     bandwidth: tuple[float, float] = (0.02, 1.0)
     compute: tuple[float, float] = (0.02, 1.0)
-    step_s: tuple[float, float] = (0.0, 1.0)
+    layer_s: tuple[float, float] = (0.0, 0.1)
     sequence_s: tuple[float, float] = (0.0, 0.1)
 
 
@@ -138,7 +139,7 @@ def fit(
 _NO_SAY = {
     "bandwidth": "No measured step was bound by the memory's bandwidth.",
     "compute": "No measured step was bound by compute.",
-    "step_s": "It is too small a part of the measured steps.",
+    "layer_s": "It is too small a part of the measured steps.",
     "sequence_s": "It is too small a part of the measured steps.",
 }
 
@@ -302,10 +303,11 @@ class _Problem:
             else Estimate(name, _value(theta, j), errors[j], _value(self.prior, j), self.on_bound(theta, j))
             for j, name in enumerate(NAMES)
         ]
+        whole = Estimate("step_s", None, None, self.base.step_s, ONE_MODEL)
         efficiency = _efficiency(theta, self.base)
         times = self.predicted(theta) * self.measured
         residuals = [Residual(point, float(time)) for point, time in zip(self.points, times, strict=True)]
-        return Fit(efficiency, tuple(estimates), tuple(residuals))
+        return Fit(efficiency, (*estimates, whole), tuple(residuals))
 
     def on_bound(self, theta: Floats, j: int) -> str | None:
         if theta[j] in (self.low[j], self.high[j]):
@@ -383,7 +385,7 @@ def _huber(residuals: Floats, spread: float) -> float:
 
 
 def _of(efficiency: Efficiency) -> tuple[float, float, float, float]:
-    return efficiency.bandwidth, efficiency.compute, efficiency.step_s, efficiency.sequence_s
+    return efficiency.bandwidth, efficiency.compute, efficiency.layer_s, efficiency.sequence_s
 
 
 def _value(theta: Floats, j: int) -> float:

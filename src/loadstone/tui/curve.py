@@ -1,0 +1,168 @@
+"""A model's roofline as a page for a terminal: the table against the batch, the drawing, the limits in words.
+
+Pure; every line is at most as wide as asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.figures import brief, figures
+from loadstone.roofline.curve import TPOT, Curve, Objective, Row
+from loadstone.roofline.setup import FLOOR
+from loadstone.terminal import paint, right, wrap
+from loadstone.tui.chart import Mark, Panel, beside, chart
+
+GIB = 2**30
+BOUNDS = {
+    "weights": "weights",
+    "kv": "KV cache",
+    "compute": "compute",
+    "communication": "links",
+    "overhead": "overhead",
+}
+"""What a step is bound by, as people call it."""
+SHORT = {TPOT: "tpot"}
+WIDE = 108
+"""From so many cells on the two panels stand beside each other."""
+HEIGHT = 7
+LABEL = 10
+"""Cells of what stands before a limit."""
+
+
+def page(curve: Curve, *, width: int, color: bool, source: str, unicode: bool = True) -> str:
+    """The page. `source` says where the efficiency comes from."""
+    sections = [
+        _head(curve, width, source),
+        _table(curve),
+        _drawing(curve, width, unicode),
+        _facts(curve, width),
+        [line for one in curve.objectives for line in _slo(one, width, color)],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _head(curve: Curve, width: int, source: str) -> list[str]:
+    lengths = f"prompt {curve.prompt_tokens:,}"
+    if curve.output_tokens is not None:
+        lengths += f", answer {curve.output_tokens:,}"
+    reached = curve.efficiency
+    if reached == FLOOR:
+        how = "at the datasheet's figures: no real step is faster"
+    else:
+        times = ((reached.step_s, "step"), (reached.layer_s, "layer"), (reached.sequence_s, "sequence"))
+        more = ", ".join(f"{brief(1e6 * seconds)} us a {what}" for seconds, what in times if seconds)
+        how = (
+            f"reaching {brief(100 * reached.bandwidth)} % of the bandwidth and {brief(100 * reached.compute)} % of the FLOP/s"
+            f"{', and on top ' if more else ''}{more} ({source})"
+        )
+    return [
+        *wrap(f"{curve.words} · context {curve.context:,} tokens ({lengths})", width, "  "),
+        *wrap(how, width, "  ", "  "),
+    ]
+
+
+def _table(curve: Curve) -> list[str]:
+    heads = ("batch", "ITL ms", "tok/s each", "tok/s all", "bound by")
+    rows = [
+        (
+            f"{row.batch:,}",
+            figures(1e3 * row.step_s),
+            figures(row.tokens_s_sequence),
+            figures(row.tokens_s),
+            BOUNDS[row.bound],
+        )
+        for row in curve.rows
+    ]
+    widths = [max(len(line[i]) for line in (heads, *rows)) for i in range(4)]
+    lines = []
+    for line, row in zip((heads, *rows), (None, *curve.rows), strict=True):
+        cells = [right(text, wide) for text, wide in zip(line, widths, strict=False)]
+        lines.append(f"{'   '.join(cells)}   {line[4]:<8}  {_remark(curve, row)}".rstrip())
+    return lines
+
+
+def _remark(curve: Curve, row: Row | None) -> str:
+    """What ends at this row."""
+    if row is None:
+        return ""
+    if not row.fits:
+        return "does not fit" if row.batch > curve.kv_batch else "more than --max-num-seqs"
+    if row.batch == curve.largest:
+        return "the KV cache is full" if curve.kv_batch <= curve.max_num_seqs else "--max-num-seqs"
+    return ""
+
+
+def _drawing(curve: Curve, width: int, unicode: bool) -> list[str]:
+    """Latency and throughput against the batch, with the marks that are in sight."""
+    marks = [Mark(curve.b_sat, f"B_sat {brief(curve.b_sat)}"), Mark(curve.largest, _limit(curve))]
+    panels = (
+        Panel("ITL, ms", [(row.batch, 1e3 * row.step_s) for row in curve.drawn], curve.largest),
+        Panel("tokens/s, all", [(row.batch, row.tokens_s) for row in curve.drawn], curve.largest),
+    )
+    if curve.drawn[-1].batch < 2:
+        return []
+    cells = (width - 4) // 2 if width >= WIDE else min(width, 96)
+    first, second = (
+        chart(panel, marks, width=cells, height=HEIGHT, axis="batch", unicode=unicode) for panel in panels
+    )
+    return beside(first, second, cells + 4) if width >= WIDE else [*first, "", *second]
+
+
+def _limit(curve: Curve) -> str:
+    what = "KV" if curve.kv_batch <= curve.max_num_seqs else "seqs"
+    return f"{what} {curve.largest:,}"
+
+
+def _facts(curve: Curve, width: int) -> list[str]:
+    return [line for name, text in _told(curve) for line in wrap(text, width, " " * LABEL, name.ljust(LABEL))]
+
+
+def _told(curve: Curve) -> Iterator[tuple[str, str]]:
+    """The limits, each with its name."""
+    memory = curve.memory
+    each = "each of " if curve.devices > 1 else ""
+    yield (
+        "memory",
+        f"{brief(memory.weight_bytes / GIB)} GiB of weights and {brief(memory.kv_bytes / GIB)} GiB for the KV cache on"
+        f" {each}{curve.devices if curve.devices > 1 else 'the'} device{'s' if curve.devices > 1 else ''} of"
+        f" {brief(memory.total_bytes / GIB)} GiB; {curve.kv_tokens:,} tokens fit, {curve.kv_batch:,} sequences of this context",
+    )
+    yield (
+        "floor",
+        f"{brief(1e3 * curve.floor_s)} ms a token at batch 1: the datasheet's least, whatever is tuned",
+    )
+    yield (
+        "B_sat",
+        f"{brief(curve.b_sat)} sequences: with fewer a step takes what streaming the weights takes, with more what the products take",
+    )
+    if curve.s_crit is None:
+        yield "S_crit", "none: reading the KV cache never takes longer than the products"
+    else:
+        here = (
+            "here it never is"
+            if curve.b_sat_at is None
+            else f"here from {brief(curve.b_sat_at)} sequences on"
+        )
+        yield (
+            "S_crit",
+            f"{brief(curve.s_crit)} tokens: beyond this context decode is never bound by compute, since reading a sequence's"
+            f" KV cache takes longer than its products; {here}",
+        )
+    yield "ceiling", f"{brief(curve.most_tokens_s)} tokens/s: no batch brings more at this context"
+    yield (
+        "prefill",
+        f"{brief(1e3 * curve.prefill_s)} ms for a prompt of {curve.prompt_tokens:,} tokens"
+        f" ({brief(curve.prefill_tokens_s)} tokens/s)",
+    )
+
+
+def _slo(one: Objective, width: int, color: bool) -> list[str]:
+    """One objective and the largest batch that keeps it."""
+    asked = f"{SHORT.get(one.name, 'ttft')} < {brief(1e3 * one.limit_s)} ms"
+    if one.row is None:
+        first, *rest = wrap(f"{asked}: not kept, {one.why}.", width, "  ")
+        return [paint(asked, "red", color) + first.removeprefix(asked), *rest]
+    text = f"{asked}: batch {one.largest:,}, {brief(one.row.tokens_s)} tokens/s, ITL {brief(1e3 * one.row.step_s)} ms ({one.why})"
+    first, *rest = wrap(text, width, "  ")
+    return [paint(asked, "green", color) + first.removeprefix(asked), *rest]
