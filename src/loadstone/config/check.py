@@ -31,6 +31,7 @@ NOT_VIRTUAL = (
     "endpoint.max_response_bytes",
     "server.reset_kv_cache",
     "server.profiler",
+    "server.metrics_urls",
     "load.workers",
     "output.keep",
     "output.check_tokens",

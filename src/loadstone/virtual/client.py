@@ -99,10 +99,10 @@ class Client:
         instants = 0
         lone = servers[0].deployment if len(servers) == 1 else None
         while True:
+            self._act(now, watch)
             instants += 1
             if not instants % SHOWN_EVERY:
                 watch.show(now)
-            self._act(now, watch)
             if not agenda.stages:
                 return now
             until = self._next_act(now, watch)
@@ -235,7 +235,7 @@ class Client:
             self._refusals.append((now + REFUSAL_NS, call))
 
     def _begun(self, call: Call, now: int) -> None:
-        call.begun_ns = now
+        call.begun_ns, call.status, call.received = now, HTTPStatus.OK, True  # the head comes with it
         self.agenda.begun(call, now)
         self._unbegun.stop(call)
         self._pausing.start(call, now)

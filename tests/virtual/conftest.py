@@ -1,0 +1,89 @@
+"""Runs on the virtual clock, and what their engines say of them; in this process, since there is nothing to wait for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+
+from loadstone import folder as layout
+from loadstone.cli.profile import profile
+from loadstone.report import Report
+from loadstone.sim.truth import read_truth
+
+EVEN = "step_us_per_sequence=0,prefill_us_per_token=0"
+"""An engine whose steps all take `step_ms`."""
+
+
+class Simulated:
+    """The folder of a simulated run, and the truth."""
+
+    def __init__(self, path, code):
+        self.path = Path(path)
+        self.code = code
+
+    @cached_property
+    def report(self):
+        return msgspec.json.decode((self.path / "report.json").read_bytes(), type=Report)
+
+    @cached_property
+    def log(self):
+        return layout.read_run(self.path)
+
+    @cached_property
+    def table(self):
+        return pl.read_parquet(self.path / "requests.parquet")
+
+    @cached_property
+    def rows(self):
+        """The rows of the measured phases as dictionaries."""
+        measured = [phase.name for phase in self.log.phases if phase.kind == "measured"]
+        return self.table.filter(pl.col("phase").is_in(measured)).to_dicts()
+
+    @cached_property
+    def truth(self):
+        """What the engines say, by the number of the request."""
+        files = sorted(self.path.parent.glob(f"{self.path.name}-truth*"))
+        found = [row for file in files for row in read_truth(file)]
+        return {int(row.request_id.rpartition("-")[2]): row for row in found}
+
+    def adds_up(self):
+        outcomes = self.report.outcomes
+        assert outcomes.planned == sum(outcomes.counts.values()) == len(self.rows)
+
+    def metric(self, name):
+        return self.report.metrics[name]
+
+    @property
+    def bodies(self):
+        sessions = json.loads((self.path / "inputs.json").read_text())["data"]
+        return [body for session in sessions for body in session["payloads"]]
+
+
+@pytest.fixture(scope="module")
+def simulate(tmp_path_factory):
+    """`simulate("--concurrency 2", step_ms=5)`: a run of engines with these keys, streaming, with its truth written."""
+    home, serial = tmp_path_factory.mktemp("virtual"), count()
+
+    def run(words="", engines=1, streaming=True, seed=1, even=True, **keys):
+        folder = home / f"run{next(serial)}"
+        asked = [f"{key}={value}" for key, value in keys.items()] + ([EVEN] if even else [])
+        urls = [
+            f"--url sim:{','.join([*asked, f'truth={folder}-truth{number}'])}" for number in range(engines)
+        ]
+        arguments = [
+            *shlex.split(" ".join(urls)), "--virtual", "--artifact-dir", str(folder), "--seed", str(seed), "--ui", "none",
+            "--extra-inputs", "ignore_eos:true",
+            *([] if "--isl " in words else ["--isl", "16"]),
+            *(["--streaming"] if streaming else []), *shlex.split(words),
+        ]  # fmt: skip
+        code = profile.main(arguments, standalone_mode=False, obj=arguments)
+        return Simulated(folder, code)
+
+    return run

@@ -1,0 +1,142 @@
+"""Runs that can be worked out by hand: every step takes 10 ms, and every number follows."""
+
+from __future__ import annotations
+
+import pytest
+
+MS = 1_000_000
+BASE_NS = 1_000 * MS
+
+
+@pytest.fixture(scope="module")
+def one_user(simulate):
+    return simulate("--osl 8 --request-count 50 --concurrency 1", step_ms=10)
+
+
+def test_one_user_sends_when_the_answer_before_has_ended(one_user):
+    begins = [BASE_NS + number * 80 * MS for number in range(50)]
+    assert [row["due_ns"] for row in one_user.rows] == begins
+    assert [row["sent_ns"] for row in one_user.rows] == begins
+    assert [row["done_ns"] for row in one_user.rows] == [begin + 80 * MS for begin in begins]
+
+
+def test_a_token_comes_at_the_end_of_every_step(one_user):
+    for row in one_user.rows:
+        assert row["arrival_ns"] == [row["sent_ns"] + step * 10 * MS for step in range(1, 9)]
+        assert row["read_ns"] == row["arrival_ns"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("time_to_first_token", 10),
+        ("inter_token_latency", 10),
+        ("time_per_output_token", 10),
+        ("request_latency", 80),
+        ("output_sequence_length", 8),
+        ("input_sequence_length", 20),
+    ],
+)
+def test_every_percentile_is_the_same_number(one_user, metric, value):
+    found = one_user.metric(metric)
+    assert (found.min, found.p50, found.p99, found.max, found.std) == (value, value, value, value, 0)
+
+
+def test_rates_are_those_of_the_steps(one_user):
+    assert one_user.metric("output_token_throughput").mean == 100
+    assert one_user.metric("request_throughput").mean == 12.5
+    assert one_user.metric("concurrency").mean == 1
+    assert one_user.report.run.duration_s == 4
+
+
+def test_requests_that_come_during_a_step_join_the_next_one(simulate):
+    run = simulate("--osl 2 --request-rate 250 --arrival-pattern constant --request-count 4", step_ms=10)
+    first, *others = run.rows
+    due = [row["due_ns"] - first["due_ns"] for row in run.rows]
+    assert due == [0, 4 * MS, 8 * MS, 12 * MS]
+    assert [row["first_ns"] - first["due_ns"] for row in run.rows] == [10 * MS, 20 * MS, 20 * MS, 30 * MS]
+    assert [row["last_ns"] - first["due_ns"] for row in run.rows] == [20 * MS, 30 * MS, 30 * MS, 40 * MS]
+    assert len(others) == 3
+
+
+def test_a_slot_is_filled_at_the_instant_at_which_it_frees(simulate):
+    run = simulate("--osl 4 --request-count 30 --concurrency 3", step_ms=10)
+    for number, row in enumerate(run.rows):
+        assert row["due_ns"] == row["sent_ns"] == BASE_NS + number // 3 * 40 * MS
+
+
+def test_a_rate_with_a_cap_queues_and_the_wait_counts_from_due(simulate):
+    run = simulate(
+        "--osl 4 --request-count 10 --concurrency 1 --request-rate 50 --arrival-pattern constant", step_ms=10
+    )
+    begin_ns = run.log.phases[0].start_ns
+    first_due_ns = run.rows[0]["due_ns"] - begin_ns
+    for number, row in enumerate(run.rows):
+        assert row["due_ns"] == begin_ns + first_due_ns + number * 20 * MS
+        assert row["sent_ns"] == begin_ns + first_due_ns + number * 40 * MS
+    assert run.metric("request_latency_from_due").max == 40 + 9 * 20
+    assert run.metric("queue_wait").max == 9 * 20
+
+
+def test_a_think_time_counts_from_the_end_of_the_turn_before(simulate):
+    run = simulate(
+        "--osl 4 --num-sessions 3 --concurrency 1 --conversation-turn-mean 3 --conversation-turn-delay-mean 100",
+        step_ms=10,
+    )
+    assert len(run.rows) == 9
+    for before, row in zip(run.rows, run.rows[1:], strict=False):
+        wait_ms = 100 if row["turn"] else 0
+        assert row["due_ns"] == row["sent_ns"] == before["done_ns"] + wait_ms * MS
+
+
+def test_what_is_under_way_when_the_grace_ends_is_cut(simulate):
+    run = simulate("--osl 100 --concurrency 2 --duration 0.25 --benchmark-grace-period 0.05", step_ms=10)
+    assert run.report.outcomes.counts == {"cut": 2}
+    for row in run.rows:
+        assert row["done_ns"] == BASE_NS + 300 * MS
+        assert row["arrival_ns"] == [BASE_NS + step * 10 * MS for step in range(1, 31)]
+
+
+def test_a_request_cancelled_as_planned_ends_when_it_was_to(simulate):
+    run = simulate(
+        "--osl 10 --request-count 20 --concurrency 2 --request-cancellation-rate 50 --request-cancellation-delay 0.035",
+        step_ms=10,
+    )
+    cancelled = [row for row in run.rows if row["outcome"] == "cancelled-as-planned"]
+    assert 0 < len(cancelled) < 20
+    for row in cancelled:
+        assert row["done_ns"] == row["sent_ns"] + 35 * MS
+        assert len(row["arrival_ns"]) in (3, 4)  # as the steps lie when it joins
+
+
+def test_a_limit_of_the_first_token_ends_what_waits_in_the_engine(simulate):
+    run = simulate(
+        "--osl 20 --request-rate inf --request-count 3 --first-token-timeout-seconds 0.1 --failed-request-threshold 1",
+        step_ms=10,
+        max_num_seqs=1,
+    )
+    assert [row["outcome"] for row in run.rows] == ["ok-length", "timeout-first-token", "timeout-first-token"]
+    assert [row["done_ns"] - BASE_NS for row in run.rows] == [200 * MS, 100 * MS, 100 * MS]
+    assert run.truth[1].tokens == 0
+    assert run.truth[1].scheduled_ns is None
+
+
+def test_a_limit_of_the_whole_ends_an_answer_that_takes_too_long(simulate):
+    run = simulate(
+        "--osl 20 --request-count 2 --concurrency 1 --request-timeout-seconds 0.105 --failed-request-threshold 1",
+        step_ms=10,
+    )
+    assert [row["outcome"] for row in run.rows] == ["timeout-total"] * 2
+    assert [len(row["arrival_ns"]) for row in run.rows] == [10, 10]
+    # The client leaves in the middle of a step, and the next request joins behind it.
+    assert [row["done_ns"] - BASE_NS for row in run.rows] == [105 * MS, 210 * MS]
+    assert run.rows[1]["first_ns"] - BASE_NS == 120 * MS
+
+
+def test_without_streaming_an_answer_comes_whole(simulate):
+    run = simulate("--osl 8 --request-count 3 --concurrency 1", streaming=False, step_ms=10)
+    for row in run.rows:
+        assert (row["first_ns"], row["arrival_ns"], row["streamed"]) == (None, [], False)
+        assert row["done_ns"] - row["sent_ns"] == 80 * MS
+        assert (row["output_tokens"], row["output_tokens_source"]) == (8, "usage")
+    assert run.metric("request_latency").p50 == 80

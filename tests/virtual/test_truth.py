@@ -1,0 +1,149 @@
+"""On the virtual clock every number is the engine's own: equal, and not nearly equal."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import fmean
+
+import pytest
+
+KEYS = {"step_ms": 3, "step_us_per_sequence": 37, "prefill_us_per_token": 11, "even": False}
+LOADS = {
+    "closed": "--osl 20 --osl-stddev 6 --isl 40 --isl-stddev 9 --concurrency 5 --request-count 80",
+    "poisson": "--osl 20 --osl-stddev 6 --isl-stddev 3 --request-rate 60 --request-count 120",
+    "capped": "--osl 30 --request-rate 60 --concurrency 4 --request-count 100",
+    "gated": "--osl 30 --request-rate 60 --prefill-concurrency 1 --request-count 100",
+    "turns": "--osl 9 --concurrency 4 --num-sessions 12 --conversation-turn-mean 3 --conversation-turn-delay-mean 40"
+    " --conversation-turn-delay-stddev 9",
+    "cut": "--osl 200 --request-rate 40 --duration 1 --benchmark-grace-period 0.1",
+    "cancelled": "--osl 40 --concurrency 6 --request-count 80 --request-cancellation-rate 30"
+    " --request-cancellation-delay 0.05",
+    "preempted": "--osl 60 --isl 60 --concurrency 12 --request-count 40",
+    "speculative": "--osl 30 --concurrency 3 --request-count 30",
+    "choices": "--osl 10 --concurrency 3 --request-count 20 --extra-inputs n:3",
+}
+OF_THE_ENGINE = {
+    "preempted": {"num_gpu_blocks_override": 40},
+    "speculative": {"num_speculative_tokens": 3},
+}
+
+
+@pytest.fixture(scope="module", params=LOADS)
+def run(request, simulate):
+    found = simulate(LOADS[request.param], **KEYS, **OF_THE_ENGINE.get(request.param, {}))
+    found.name = request.param
+    return found
+
+
+def sent(run):
+    return [row for row in run.rows if row["sent_ns"] is not None]
+
+
+def succeeded(run):
+    return [row for row in run.rows if row["outcome"] in ("ok", "ok-length")]
+
+
+def same(found, samples):
+    """The statistics of a metric are those of these samples, but for the last bits of a quotient."""
+    told = (found.min, found.max, found.mean)
+    own = (min(samples), max(samples), fmean(samples))
+    assert (found.count, *told) == (len(samples), *(pytest.approx(value, rel=1e-12) for value in own))
+
+
+def test_every_request_is_in_the_truth_once(run):
+    assert set(run.truth) == {row["request"] for row in sent(run)}
+    run.adds_up()
+
+
+def test_what_is_sent_is_received_at_that_instant(run):
+    for row in sent(run):
+        truth = run.truth[row["request"]]
+        assert row["sent_ns"] == row["written_ns"] == truth.received_ns == truth.read_ns
+
+
+def test_every_token_arrives_when_its_step_ends(run):
+    for row in sent(run):
+        truth = run.truth[row["request"]]
+        assert row["arrival_ns"] == row["read_ns"] == (truth.sent_ns or [])
+        assert row["first_ns"] == truth.first_sent_ns
+        assert row["last_ns"] == truth.last_sent_ns
+
+
+def test_the_server_counts_what_the_engine_made(run):
+    for row in succeeded(run):
+        truth = run.truth[row["request"]]
+        assert row["output_tokens"] == row["usage_completion_tokens"] == truth.tokens
+        assert row["input_tokens"] == row["usage_prompt_tokens"] == truth.prompt_tokens
+        assert row["usage_cached_tokens"] == truth.cached_tokens
+        assert row["finish_reason"] == truth.end == "length"
+
+
+def test_latencies_are_the_engine_s(run):
+    good = [(row, run.truth[row["request"]]) for row in succeeded(run)]
+    firsts = [(truth.first_sent_ns - truth.received_ns) / 1e6 for _, truth in good]
+    same(run.metric("time_to_first_token"), firsts)
+    lasts = [(truth.last_sent_ns - truth.received_ns) / 1e6 for _, truth in good]
+    same(run.metric("request_latency"), lasts)
+    if not run.report.load.arrivals.startswith("poisson"):
+        return  # in a closed loop a request is due when its slot frees
+    from_due = [(truth.last_sent_ns - row["due_ns"]) / 1e6 for row, truth in good]
+    same(run.metric("request_latency_from_due"), from_due)
+
+
+def test_gaps_are_the_engine_s(run):
+    if run.name in ("speculative", "choices"):
+        pytest.skip("one instant brings several tokens, or a request several streams")
+    good = [run.truth[row["request"]] for row in succeeded(run)]
+    gaps = [(b - a) / 1e6 for truth in good for a, b in pairwise(truth.sent_ns)]
+    same(run.metric("inter_token_latency"), gaps)
+    means = [(truth.last_sent_ns - truth.first_sent_ns) / 1e6 / (truth.tokens - 1) for truth in good]
+    same(run.metric("time_per_output_token"), means)
+
+
+def test_what_is_not_cut_ends_with_its_last_token(run):
+    for row in succeeded(run):
+        assert row["done_ns"] == row["last_ns"] == run.truth[row["request"]].last_sent_ns
+
+
+def test_what_is_cut_or_cancelled_has_the_tokens_until_then(run):
+    ended = [row for row in run.rows if row["outcome"] in ("cut", "cancelled-as-planned")]
+    assert (len(ended) > 0) == (run.name in ("cut", "cancelled"))
+    for row in ended:
+        truth = run.truth[row["request"]]
+        assert truth.end == "closed"
+        assert all(at_ns <= row["done_ns"] for at_ns in truth.sent_ns)
+        assert truth.tokens == len(row["arrival_ns"]) < 200
+
+
+def test_the_requests_cut_off_are_in_the_censored_figures(run):
+    ended = sum(row["outcome"] in ("cut", "cancelled-as-planned") for row in run.rows)
+    assert run.metric("request_latency").cut_off == ended
+    assert run.metric("request_latency").censored == ended
+
+
+def test_nobody_is_late(run):
+    lag = run.metric("send_lag")
+    assert lag.max in (0, None)
+    assert run.report.load.late in (0, None)
+
+
+def test_goodput_counts_those_that_met_every_limit(simulate):
+    run = simulate(
+        "--osl 20 --osl-stddev 6 --request-rate 60 --request-count 120 --goodput 'ttft:6 request_latency:90'",
+        **KEYS,
+    )
+    met = [
+        truth.first_sent_ns - truth.received_ns <= 6e6 and truth.last_sent_ns - truth.received_ns <= 90e6
+        for truth in run.truth.values()
+    ]
+    assert 0 < sum(met) < len(met)
+    span_s = (
+        max(truth.last_sent_ns for truth in run.truth.values())
+        - min(truth.received_ns for truth in run.truth.values())
+    ) / 1e9
+    assert run.metric("goodput").mean == pytest.approx(sum(met) / span_s, rel=1e-12)
+
+
+def test_the_engine_was_pressed(simulate):
+    run = simulate(LOADS["preempted"], **KEYS, **OF_THE_ENGINE["preempted"])
+    assert sum(truth.preemptions for truth in run.truth.values()) > 0
