@@ -142,8 +142,8 @@ def _case(config: Config) -> Case | None:
     model = next(iter(config.endpoint.models), None)
     if config.server.roofline:
         return settled(config.server.roofline, model)
-    engines = {address.startswith(ENGINE) and case_of(from_url(address)) for address in config.endpoint.urls}
-    return next(iter(engines)) or None if len(engines) == 1 else None
+    cases = [case_of(from_url(one)) if one.startswith(ENGINE) else None for one in config.endpoint.urls]
+    return cases[0] if all(case == cases[0] for case in cases) else None
 
 
 def default_folder(config: Config, phases: Sequence[Phase], started: datetime) -> Path:

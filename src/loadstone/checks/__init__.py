@@ -8,7 +8,17 @@ percentile marks that number, not the run.
 
 from __future__ import annotations
 
-from loadstone.checks import arrivals, client, counters, instrument, load, server, simulated, targets
+from loadstone.checks import (
+    arrivals,
+    client,
+    counters,
+    instrument,
+    load,
+    roofline,
+    server,
+    simulated,
+    targets,
+)
 from loadstone.checks.bound import Bound, bound
 from loadstone.checks.client import send_lags_ms
 from loadstone.checks.evidence import SEVERITY, Evidence
@@ -39,6 +49,7 @@ CHECKS = (
     targets.silent_targets,
     server.retries,
     server.cold_start,
+    roofline.percent_of_roofline,
     counters.server_tokens,
     load.cohort_lock,
 )

@@ -50,6 +50,9 @@ RATES = {
     "completed_rate": "completed",
     "concurrency": "concurrency",
     ALL_TOKENS: "output, all tokens",
+    "inter_token_latency_of_roofline": "ITL of roofline",
+    "output_token_throughput_of_roofline": "output of roofline",
+    "time_to_first_token_of_roofline": "TTFT of roofline",
 }
 """Metrics of one number, and what they are called beside their unit; read in pairs."""
 

@@ -328,8 +328,8 @@ class _Problem:
         variance = float(np.sum((at - 1) ** 2)) / spare
         covariance = variance * np.linalg.pinv(columns.T @ columns)
         for place, j in enumerate(free):
-            error = float(np.sqrt(covariance[place, place])) * self.scale[j]
-            found[j] = error / theta[j] ** 2 if INVERSE[j] else error
+            error = float(np.sqrt(covariance[place, place]) * self.scale[j])
+            found[j] = error / float(theta[j]) ** 2 if INVERSE[j] else error
         return found
 
 
