@@ -29,6 +29,7 @@ MEASUREMENTS = (
     "closed_loop",
     "cpu_per_token",
     "stamps",
+    "truth",
     "sim_server",
     "memory",
     "soak",

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
-import psutil
 
 from bench import wrk
 from bench.ground import Ground
+from bench.simulator import simulator
 from bench.stamps import quantile
 from bench.table import Item
 from loadstone.sim.step_log import read_steps
@@ -41,11 +40,11 @@ def measure(ground: Ground) -> list[Item]:
     streams, seconds = (SHORT_STREAMS, SHORT_SECONDS) if ground.short else (STREAMS, SECONDS)
     log = ground.path("steps").with_suffix(".jsonl")
     core, *others = sorted(os.sched_getaffinity(0))
-    with _server(log, core) as (process, port):
-        cpu_s, began_s = _cpu_s(process), time.monotonic()
+    with simulator(_options(log), {core}) as server:
+        cpu_s, began_s = server.cpu_s(), time.monotonic()
         with _only_on(others or [core]):
-            wrk.cpu_s(port, _bodies(), streams, seconds, ground.folder)
-        busy = (_cpu_s(process) - cpu_s) / (time.monotonic() - began_s)
+            wrk.cpu_s(server.port, _bodies(), streams, seconds, ground.folder)
+        busy = (server.cpu_s() - cpu_s) / (time.monotonic() - began_s)
     rows = [row for row in read_steps(log) if row.sequences >= FULL * streams]
     late = _ms(row.begun_ns - row.due_ns for row in rows)
     burst = _ms(row.sent_ns - row.begun_ns for row in rows)
@@ -79,24 +78,11 @@ def _body(prompt: str, tokens: int) -> bytes:
     ).encode()
 
 
-@contextmanager
-def _server(log: Path, core: int) -> Iterator[tuple[psutil.Process, int]]:
-    """The simulator as a child process, on one core; ended afterwards, so that its log is whole."""
-    options = {
+def _options(log: Path) -> dict[str, Any]:
+    return {
         "steps": str(log), "step_ms": STEP_MS, "step_us_per_sequence": 0, "prefill_us_per_token": 0,
         "max_num_seqs": 1024,
     }  # fmt: skip
-    command = [sys.executable, "-m", "loadstone.sim.server"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdin and child.stdout
-        os.sched_setaffinity(child.pid, {core})
-        child.stdin.write(json.dumps(options) + "\n")
-        child.stdin.flush()
-        try:
-            yield psutil.Process(child.pid), json.loads(child.stdout.readline())["port"]
-        finally:
-            child.terminate()
-            child.wait()
 
 
 @contextmanager
@@ -108,8 +94,3 @@ def _only_on(cores: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
