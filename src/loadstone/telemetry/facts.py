@@ -18,6 +18,8 @@ NO_PAGE = "no page was read"
 NO_METRIC = "the page has no such metric"
 UNKNOWN_ENGINE = "the page has no metrics of vLLM, SGLang or llama.cpp"
 FEW = "the page was not read before and after it"
+LEAST_READS = 5
+"""Within a stretch, for a gauge to be told: between two reads anything may have been."""
 GAUGES = ("running", "waiting", "kv_cache_usage")
 COUNTERS = ("preemptions", "prompt_tokens", "generation_tokens")
 
@@ -34,8 +36,14 @@ def facts(log: ScrapeLog, pages: Pages | None, from_ns: int, to_ns: int) -> Serv
     numbers: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     names = ENGINES[known.engine]
+    sent_ns, at_ns = pages.moments
+    inside = at_ns[(sent_ns >= from_ns) & (at_ns <= to_ns)]
     for gauge in GAUGES:
-        _gauge(pages, names, gauge, from_ns, to_ns, numbers, reasons)
+        if len(inside) >= LEAST_READS:
+            _gauge(pages, names, gauge, int(inside[0]), to_ns, numbers, reasons)
+        else:
+            why = _seldom(len(inside)) if _tracks(pages, getattr(names, gauge)) else NO_METRIC
+            reasons |= {f"{gauge}_mean": why, f"{gauge}_max": why}
     resets = 0
     for counter in COUNTERS:
         more = counted(pages, getattr(names, counter), from_ns, to_ns)
@@ -45,6 +53,18 @@ def facts(log: ScrapeLog, pages: Pages | None, from_ns: int, to_ns: int) -> Serv
     share = found.value / looked_up.value if found and looked_up and looked_up.value > 0 else None
     _note("prefix_cache_hit_rate", share, pages, names.found, numbers, reasons)
     return msgspec.structs.replace(known, resets=resets, reasons=reasons, **numbers)
+
+
+def _seldom(reads: int) -> str:
+    """Why nothing is told of what was read so seldom."""
+    times = (
+        "was not read"
+        if not reads
+        else "was read only once"
+        if reads == 1
+        else f"was read only {reads} times"
+    )
+    return f"the page {times} while the load was measured; --server-metrics-interval reads it more often"
 
 
 def counted(pages: Pages, samples: tuple[str, ...], from_ns: int, to_ns: int) -> Increase | None:
@@ -73,7 +93,7 @@ def _gauge(
     numbers: dict[str, Any],
     reasons: dict[str, str],
 ) -> None:
-    """Its mean over the time and its greatest value, of all engines behind the page."""
+    """Its mean from a first read on and its greatest value, of all engines behind the page."""
     samples = getattr(names, gauge)
     tracks = _tracks(pages, samples)
     means = [mean_over_time(track, from_ns, to_ns) for track in tracks]

@@ -84,7 +84,8 @@ class Watch:
             return
         done = self._hear(END_S, last=True)
         if done is None:
-            self._child.kill("was not done in time, then killed")
+            if not self._child.ended:
+                self._child.kill("was not done in time, then killed")
             self.fault = (
                 f"the process that read the servers' pages died ({self._child.death()}); see {folder.LOG}"
             )

@@ -1,0 +1,146 @@
+"""What the servers' own pages say, beside what we counted: with them, without them, and with a part of them."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.conftest import ns
+
+from loadstone import folder as run_folder
+from loadstone.export import console
+from loadstone.folder import ScrapeFault, ScrapeLog, write_run
+from loadstone.summary import summarise
+from loadstone.telemetry.parse import Parser
+from loadstone.telemetry.store import Scrape, write
+
+PAGE = "http://a:8000/metrics"
+LOG = ScrapeLog(page=PAGE, serves=(0,), scrapes=9)
+
+
+def text(tokens):
+    return (
+        "vllm:num_requests_running 3\nvllm:num_requests_waiting 1\nvllm:kv_cache_usage_perc 0.25\n"
+        f"# TYPE vllm:generation_tokens counter\nvllm:generation_tokens_total {tokens}\n"
+    )
+
+
+@pytest.fixture
+def report(tmp_path, frame, run_log):
+    """A report of these rows, of a run of a second whose page was read at `counts`: {ms: tokens so far}."""
+
+    def make(*rows, counts=None, log=LOG, **run):
+        frame(*rows).write_parquet(tmp_path / run_folder.REQUESTS)
+        write_run(tmp_path, replace(run_log(planned=len(rows)), scrapes=[log] if log else [], **run))
+        parser = Parser()
+        scrapes = [Scrape(ns(at), ns(at), parser(text(count)), False) for at, count in (counts or {}).items()]
+        write(tmp_path, [(PAGE, parser.series, scrapes)])
+        return summarise(tmp_path)
+
+    return make
+
+
+def check(report):
+    return next(check for check in report.certificate.checks if check.name == "server_tokens")
+
+
+EVEN = {-1: 100, 100: 101, 300: 102, 500: 103, 700: 104, 900: 105, 1100: 106}
+
+
+def test_both_counts_stand_beside_each_other(report, answer):
+    found = report(answer(50, 60, 70), answer(80, 90, 99, target=0), counts=EVEN)
+    [server] = found.server
+    assert (server.page, server.serves, server.scrapes, server.failed, server.engine) == (
+        PAGE,
+        (0,),
+        7,
+        0,
+        "vllm",
+    )
+    assert (server.running_mean, server.waiting_max, server.kv_cache_usage_mean) == (3.0, 1.0, 0.25)
+    assert server.generation_tokens == 6.0
+    assert (server.tokens.server, server.tokens.ours, server.tokens.uncounted) == (6.0, 6, 0)
+    assert (check(found).verdict, check(found).value) == ("VALID", 0.0)
+    assert check(found).finding == "6 output tokens by the server's own counter, 6 by ours."
+    assert found.run.files["server_metrics"] == "server_metrics.parquet"
+
+
+def test_the_summary_has_a_line_of_it(report, answer):
+    shown = console.render(report(answer(50, 60, 70), counts=EVEN), width=100, color=False)
+    assert (
+        "the server's own page: running 3 (max 3) · waiting 1 (max 1) · KV cache 25 % (max 25 %)"
+        in shown.splitlines()
+    )
+
+
+def test_a_server_that_counts_otherwise_is_noted(report, answer):
+    found = report(answer(50, 60, 70), counts=EVEN)
+    assert (check(found).verdict, check(found).value) == ("NOTE", 100.0)
+    assert check(found).finding == (
+        "6 output tokens by the server's own counter, 3 by ours, 100 % more. Others may have sent requests meanwhile, or it"
+        " counts tokens that it does not send."
+    )
+    assert found.certificate.verdict != "INVALID"
+
+
+def test_fewer_by_the_server_has_another_reason(report, answer):
+    found = check(report(answer(50, 60, 70, tokens=12), counts=EVEN))
+    assert (found.verdict, found.value) == ("NOTE", -50.0)
+    assert "50 % fewer. Its page may tell of a part of the servers" in found.finding
+
+
+def test_tokens_of_requests_that_failed_are_the_servers_alone(report, answer):
+    found = report(
+        answer(50, 60, 70), answer(80, outcome="reset", tokens=None) | {"output_tokens": None}, counts=EVEN
+    )
+    assert (found.server[0].tokens.ours, found.server[0].tokens.uncounted) == (3, 1)
+    assert (
+        "It counts tokens of the 1 request that failed, were cut off or told no count" in check(found).finding
+    )
+
+
+def test_a_page_of_its_own_address_is_compared_with_nothing(report, answer):
+    found = report(answer(50, 60, 70), counts=EVEN, log=replace(LOG, serves=()))
+    assert found.server[0].tokens.server == 6.0
+    assert found.server[0].tokens.ours is None
+    assert check(found).value is None
+    assert "which of our requests it tells of is not known" in check(found).finding
+
+
+@pytest.mark.parametrize("counts", [{100: 101, 1100: 106}, {-1: 100, 900: 106}])
+def test_pages_on_one_side_of_the_load_only_do_not_tell_of_the_whole(report, answer, counts):
+    found = report(answer(50, 60, 70), counts=counts)
+    assert found.server[0].tokens.server is None
+    assert "the page was not read both before the load and after its last answer" in check(found).finding
+
+
+def test_pages_of_a_run_whose_main_died_are_told_without_their_account(report, answer):
+    [server] = report(answer(50, 60, 70), counts=EVEN, log=None).server
+    assert (server.page, server.scrapes, server.failed, server.running_mean) == (PAGE, 7, None, 3.0)
+
+
+def test_a_page_that_was_not_there_has_its_reason_and_no_line(report, answer):
+    fault = ScrapeFault(at_ns=1, http_status=404, fault="HTTP 404")
+    found = report(answer(50, 60, 70), log=ScrapeLog(page=PAGE, serves=(0,), failed=1, faults=[fault]))
+    [server] = found.server
+    assert (server.scrapes, server.failed, server.tokens) == (0, 1, None)
+    assert server.reasons == {"scrapes": "no page was read: HTTP 404"}
+    assert (check(found).verdict, check(found).value) == ("VALID", None)
+    assert "own page" not in console.render(found, width=100, color=False)
+
+
+def test_what_was_lost_with_its_process_has_its_reason(report, answer):
+    found = report(answer(50, 60, 70), scrape_fault="the process died")
+    assert found.server[0].reasons == {"scrapes": "the process died"}
+
+
+def test_a_damaged_table_is_no_reason_to_have_no_report(report, answer, tmp_path):
+    report(answer(50, 60, 70), counts=EVEN)
+    (tmp_path / run_folder.SERVER_METRICS).write_bytes(b"PAR1")
+    assert summarise(tmp_path).server[0].reasons == {"scrapes": "the table of the pages is damaged"}
+
+
+def test_without_pages_nothing_is_told(report, answer):
+    found = report(answer(50, 60, 70), log=None)
+    assert found.server == ()
+    assert "server_metrics" not in found.run.files
+    assert "its page was not to be read" in check(found).finding
