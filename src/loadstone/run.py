@@ -132,7 +132,7 @@ def _simulate(setting: Setting) -> Exit:
     with ExitStack() as reported:
         with _log(home, config.output.log_level):
             progress = Progress(sys.stderr, _ui(config), setting.phases)
-            servers = virtual.servers(config.endpoint)
+            servers = virtual.engines(config.endpoint)
             (home / folder.CONFIG).write_text(dump_toml(config), encoding="utf-8")
             turn = small_turn(config.input, setting.tokenizer.words, setting.seed)
             asked = ask_of(config.endpoint)

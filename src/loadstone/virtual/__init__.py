@@ -10,6 +10,6 @@ from loadstone.virtual.allowed import check
 from loadstone.virtual.asked import ask
 from loadstone.virtual.conduct import simulate
 from loadstone.virtual.marks import marked, run_id
-from loadstone.virtual.servers import Server, servers
+from loadstone.virtual.servers import Server, engines
 
-__all__ = ["Server", "ask", "check", "marked", "run_id", "servers", "simulate"]
+__all__ = ["Server", "ask", "check", "engines", "marked", "run_id", "simulate"]

@@ -99,7 +99,7 @@ def _sequences(asked: Asked) -> list[Generated]:
     ]
 
 
-def servers(endpoint: EndpointConfig) -> list[Server]:
+def engines(endpoint: EndpointConfig) -> list[Server]:
     """The servers in the order of their addresses, idle. Raises `UsageError`."""
     return [_server(endpoint, url) for url in endpoint.urls]
 
