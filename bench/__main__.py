@@ -33,6 +33,7 @@ MEASUREMENTS = (
     "sim_server",
     "memory",
     "soak",
+    "engine_speed",
 )
 
 
