@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
-
 from tests.sim.worlds import WORK, World, fitting, play, real, reference, worlds
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hypothesis import strategies as st
+from tests.sim.reference_engine import Job, ReferenceEngine, Rules
 
 from loadstone.sim.engine import Engine, Limits, TooLong
 from loadstone.sim.sequence import Sequence
-from tests.sim.reference_engine import Job, ReferenceEngine, Rules
 
 WORK = ("new_tokens", "prefill_tokens", "sequences", "kv_tokens", "pairs", "window_kv_tokens", "window_pairs")
 PRICES = (101, 13, 7, 5, 3, 2, 1)
@@ -55,6 +55,7 @@ class World(NamedTuple):
             block_size=rules.size,
             chunked=rules.chunked,
             long_prefill_token_threshold=rules.threshold,
+            reserve_full_isl=rules.reserve,
             reserve_full_isl=rules.reserves,
             by_priority=rules.by_priority,
             draft_rates=rules.rates,
@@ -81,6 +82,7 @@ def worlds(draw, drops: bool = True) -> World:
         size=size,
         threshold=draw(st.sampled_from([0, 0, 2, 5])),
         chunked=draw(st.booleans()),
+        reserve=draw(st.booleans()),
         reserves=draw(st.booleans()),
         by_priority=draw(st.booleans()),
         rates=tuple(draw(st.lists(st.sampled_from([0.0, 0.5, 0.9, 1.0]), min_size=drafts, max_size=drafts))),
