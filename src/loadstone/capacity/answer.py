@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups
-from loadstone.capacity.search import Capacity, Question, capacity, curve, fewest
-from loadstone.capacity.trial import Trial
+from loadstone.capacity.search import Capacity, Question, capacity, curve_rates, curve_trial, fewest
+from loadstone.capacity.trial import OF_GAPS, Trial
+from loadstone.capacity.workload import Workload
+from loadstone.errors import UsageError
+from loadstone.slo import Objective
 
 HOUR_S = 3600
+PILING_UP = "throughput"
+"""What limits a replica whose objectives would be kept, were it not that requests pile up."""
 
 
 class Way(NamedTuple):
@@ -19,15 +24,17 @@ class Way(NamedTuple):
     setup: Setup
     capacity: Capacity
     replicas: int
-    """By what one replica sustains alone, until the whole fleet was tried."""
+    """By what one replica sustains; of the best way, by the trial of its fleet."""
     limited_by: str
-    """What keeps one replica from a higher rate."""
+    """What keeps one replica from a higher rate: objectives, or throughput."""
     output_tokens_s: float
     """That are asked for, all together."""
+    whole: Trial | None = None
+    """Its fleet under the whole load, where that was tried."""
 
     @property
     def name(self) -> str:
-        """It in a few words."""
+        """One replica in a few words."""
         return name(self.setup)
 
     @property
@@ -51,8 +58,6 @@ class Answer(NamedTuple):
     """What a load needs. `best` is None where nothing keeps the objectives."""
 
     best: Way | None
-    whole: Trial | None
-    """The best way's fleet under the whole load."""
     curve: list[Trial]
     """One replica of the best way, by rate."""
     ways: list[Way]
@@ -60,68 +65,100 @@ class Answer(NamedTuple):
     left_out: list[LeftOut]
 
 
-Run = Callable[
-    [Callable[..., Way | LeftOut], Iterable[tuple[Setup, Question, float, Sequence[int]]]],
-    Iterable[Way | LeftOut],
-]
-"""Applies a function to each of some arguments, in their order, in one process or in several."""
+R = TypeVar("R")
 
 
-def answer(asked: Asked, question: Question, rate: float, apply: Run) -> Answer:
-    """How to serve a rate, in requests a second. Raises `UsageError`."""
+class Apply(Protocol):
+    """Applies a function to each of some arguments, in one process or in several; results in the arguments' order."""
+
+    def __call__(
+        self, function: Callable[..., R], arguments: Sequence[tuple[Any, ...]], what: str
+    ) -> Iterable[R]:
+        """`what` it is that there are several of, for who waits."""
+
+
+def check(objectives: Sequence[Objective], workload: Workload) -> None:
+    """UsageError: an objective of something that no request of the workload has."""
+    for one in objectives:
+        if one.metric in OF_GAPS and workload.osl == 1 and not workload.osl_stddev:
+            raise UsageError(
+                f"--slo {one}: answers of one token (osl=1) have no gaps between tokens; leave it out, or make osl 2 or more."
+            )
+
+
+def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answer:
+    """How to serve a load, a share of what the fleet can do being kept free. Raises `UsageError`."""
+    check(question.objectives, question.workload)
     found = list(setups(asked, question.workload))
     left_out = [one for one in found if isinstance(one, LeftOut)]
-    ways = []
-    for result in apply(
-        way, [(one, question, rate, asked.batched_tokens) for one in found if isinstance(one, Setup)]
-    ):
-        if isinstance(result, LeftOut):
-            left_out.append(result)
-        else:
-            ways.append(result)
-    ways.sort(key=_order)
+    tried = [
+        (one, question, flags(one, asked.batched_tokens), spare) for one in found if isinstance(one, Setup)
+    ]
+    results = list(apply(way, tried, "setups"))
+    left_out += [one for one in results if isinstance(one, LeftOut)]
+    ways = sorted((one for one in results if isinstance(one, Way)), key=_order)
+    while ways and ways[0].whole is None:
+        whole = next(iter(apply(confirmed, [(ways[0], question, spare)], "fleets")))
+        ways = sorted([*ways[1:], *([whole] if isinstance(whole, Way) else [])], key=_order)
+        left_out += [whole] if isinstance(whole, LeftOut) else []
     if not ways:
-        return Answer(None, None, [], [], left_out)
+        return Answer(None, [], [], left_out)
     best = ways[0]
-    replicas, whole = fewest(question, best.capacity, rate)
-    best = ways[0] = best._replace(replicas=replicas)
-    return Answer(best, whole, curve(best.capacity, question), ways, left_out)
+    points = [
+        (question, best.capacity.options, best.replicas, rate) for rate in curve_rates(best.capacity)
+    ]
+    return Answer(best, list(apply(curve_trial, points, "points of the curve")), ways, left_out)
 
 
-def way(setup: Setup, question: Question, rate: float, batched_tokens: Sequence[int]) -> Way | LeftOut:
+def way(setup: Setup, question: Question, choices: Sequence[Any], spare: float) -> Way | LeftOut:
     """What a setup can do, or which objective it does not even keep for one request at a time."""
-    found = capacity(question, flags(setup, batched_tokens))
+    if not choices:
+        return LeftOut(name(setup), "memory", "out of memory with every --max-num-batched-tokens asked for.")
+    found = capacity(question, choices)
     if not found.rate:
-        broken = found.idle.broken(question.objectives)
-        told = "; ".join(
-            f"{one.metric}.{one.stat} is {_value(found.idle, one.metric, one.stat)}" for one in broken
-        )
-        return LeftOut(
-            name(setup), f"a request alone does not keep the objectives: {told or 'it is not sustained'}."
-        )
+        return _too_slow(setup, found, question)
     return Way(
         setup,
         found,
-        math.ceil(rate / found.rate),
-        _limit(found, question),
-        rate * question.workload.osl,
+        math.ceil(question.rate / (1 - spare) / found.rate),
+        limit(found, question),
+        question.rate * question.workload.osl,
     )
 
 
-def _value(trial: Trial, metric: str, stat: str) -> str:
-    value = trial.values[metric, stat]
-    return "not known" if value is None else f"{value:.3g} ms"
+def confirmed(one: Way, question: Question, spare: float) -> Way | LeftOut:
+    """A way with the replicas that its whole fleet takes."""
+    replicas, whole = fewest(question, one.capacity, spare)
+    if not whole.keeps(question.objectives):
+        told = "; ".join(_told(whole, question.objectives)) or "requests pile up"
+        return LeftOut(one.name, "objectives", f"{replicas:,} replicas behind one router do not: {told}.")
+    return one._replace(replicas=replicas, whole=whole)
 
 
-def _limit(found: Capacity, question: Question) -> str:
+def _too_slow(setup: Setup, found: Capacity, question: Question) -> LeftOut:
+    """A setup on which a request alone breaks an objective."""
+    told = "; ".join(_told(found.alone, question.objectives)) or "it is not sustained"
+    values = ((found.alone.values[one.metric, one.stat], one.limit_ms) for one in question.objectives)
+    miss = max((value / limit_ms for value, limit_ms in values if value is not None), default=None)
+    return LeftOut(name(setup), "objectives", f"a request that is alone does not keep {told}.", miss)
+
+
+def _told(trial: Trial, objectives: Sequence[Objective]) -> list[str]:
+    """Every objective that is broken, with its value."""
+    found = []
+    for one in trial.broken(objectives):
+        value = trial.values[one.metric, one.stat]
+        found.append(f"{one}: {'no value' if value is None else f'{value:.3g} ms'}")
+    return found
+
+
+def limit(found: Capacity, question: Question) -> str:
     """What broke first above the rate found."""
-    above = [one for one in found.trials if one.rate > found.rate]
-    if not above:
-        return "throughput"
-    broken = above[0].broken(question.objectives)
-    return ", ".join(f"{one.metric}.{one.stat}" for one in broken) or "throughput"
+    above = next((one for one in found.trials if one.rate > found.rate), None)
+    broken = above.broken(question.objectives) if above else []
+    return ", ".join(f"{one.metric}.{one.stat}" for one in broken) or PILING_UP
 
 
-def _order(one: Way) -> tuple[bool, float, int]:
+def _order(one: Way) -> tuple[bool, float, int, int, str]:
     usd = one.usd_hour
-    return usd is None, usd or 0.0, one.devices
+    return usd is None, round(usd or 0.0, 6), one.devices, one.setup.devices, one.name

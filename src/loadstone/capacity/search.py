@@ -1,7 +1,7 @@
-"""The largest rate that one replica sustains within the objectives, and with which flags.
+"""The largest rate that one replica sustains within the objectives, with which flags, and how many replicas a load needs.
 
-Bisection over trials on the virtual clock, all with the same requests, so that a higher rate is never kinder. What cannot be
-better than what is known already is found out by one trial.
+Trials on the virtual clock, by bisection. A replica is tried with the arrivals that a router which deals them out in turn
+leaves it: the more replicas there are, the more evenly they come.
 """
 
 from __future__ import annotations
@@ -10,44 +10,60 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from loadstone.capacity.trial import Trial, trial
-from loadstone.capacity.workload import Workload
+from loadstone.capacity.workload import Dealt, Workload, requests
+from loadstone.clock import SECOND_NS
 from loadstone.sim.build import deployment
+from loadstone.sim.deployment import Deployment
+from loadstone.sim.drive import drive
 from loadstone.sim.options import SimOptions
+from loadstone.sim.sequence import Sequence as Request
 from loadstone.slo import Objective
 
+ALONE_REQUESTS = 400
+ALONE_RATE = 1e-4
+"""Requests a second that never meet."""
+BURST_REQUESTS = 400
 LEAST_REQUESTS = 2_000
 MOST_REQUESTS = 20_000
-MOST_FLEET_REQUESTS = 100_000
+FLEET_LENGTH = 3
+"""The trial of a fleet is so many times as long."""
+MOST_FLEET_REQUESTS = 80_000
 LIFETIMES = 20
-"""A trial lasts as long as so many requests behind each other, so that a fleet that fills up has time to do so."""
+"""A trial lasts as long as so many requests behind each other, so that a replica that fills up has time to do so."""
 RESOLUTION = 1.02
 """The rate found is within this factor of the largest one."""
-IDLE_SHARE = 0.01
-"""Of what a replica could do at most: at this rate requests hardly meet."""
+STRIDE = 1.4
+"""From a rate that is kept to the next one, until one is not."""
 BETTER = 1.02
 """Other flags have to bring this much to be chosen."""
+LOOKED_AT = 8
+"""Of more replicas behind a router that deals out in turn only so many are simulated: no other one changes anything there."""
+FINE = 100
+"""Up to so many replicas they are counted one by one, above by the hundredth."""
+MORE = 1.5
+"""A fleet may need so many times the replicas that one replica's rate says; with more the objectives are given up."""
 
 
 class Question(NamedTuple):
-    """What is asked of one replica."""
+    """What is asked of a fleet."""
 
     workload: Workload
     objectives: Sequence[Objective]
+    rate: float
+    """Requests a second, all together."""
     seed: int = 0
     most_requests: int = MOST_REQUESTS
 
 
 class Capacity(NamedTuple):
-    """What one replica can do. `rate` 0: not even one request at a time keeps the objectives, and `idle` shows it."""
+    """What one replica can do. `rate` 0: not even one request at a time keeps the objectives, and `alone` shows it."""
 
     options: SimOptions
     rate: float
     trials: list[Trial]
     """All trials with these flags, by rate."""
-    idle: Trial
+    alone: Trial
 
     @property
     def at(self) -> Trial | None:
@@ -58,42 +74,66 @@ class Capacity(NamedTuple):
 class Replica:
     """Trials of one setup with one set of flags."""
 
-    def __init__(self, question: Question, options: SimOptions) -> None:
+    def __init__(self, question: Question, options: SimOptions, replicas: float | None = None) -> None:
         self.options = options
         self._question = question
+        self._replicas = replicas
         self._trials: dict[float, Trial] = {}
-        self.ceiling = self._throughput()
-        """Requests a second when as many wait as it can take: no rate above is sustained."""
+        self._alone: Trial | None = None
 
     @property
     def trials(self) -> list[Trial]:
         """All so far, by rate."""
         return [self._trials[rate] for rate in sorted(self._trials)]
 
-    def try_rate(self, rate: float) -> Trial:
+    def alone(self) -> Trial:
+        """A trial of requests that never meet."""
+        if self._alone is None:
+            self._alone = self._run(ALONE_RATE, ALONE_REQUESTS, Dealt(1), to_the_end=True)
+        return self._alone
+
+    def try_rate(self, rate: float, to_the_end: bool = False) -> Trial:
         """A trial at this rate; one that was made is not repeated."""
         if rate not in self._trials:
-            self._trials[rate] = self._run(rate, self._count(rate))
+            self._trials[rate] = self._run(rate, self._count(rate), self._dealt(rate), to_the_end)
         return self._trials[rate]
 
     def keeps(self, rate: float) -> bool:
         """Whether the objectives are kept at this rate."""
         return self.try_rate(rate).keeps(self._question.objectives)
 
-    def _run(self, rate: float, count: int) -> Trial:
-        asked = self._question
-        return trial(deployment(self.options), asked.workload, rate, count, asked.objectives, asked.seed)
+    def burst_rate(self) -> float:
+        """Requests a second when many come at once: about what it can do."""
+        made = requests(self._question.workload, 1e9, BURST_REQUESTS, 1, self._question.seed)
+        last_ns = max(at_ns for at_ns, _ in drive(_fleet(self.options, 1), made))
+        return BURST_REQUESTS / last_ns * SECOND_NS
 
-    def _throughput(self) -> float:
-        burst = self._run(1e9, LEAST_REQUESTS)
-        return burst.output_tokens_s / max(1, self._question.workload.osl)
+    def _dealt(self, rate: float) -> Dealt:
+        """The replicas among which the load is dealt out when each gets this rate."""
+        if self.options.router != "round-robin":
+            return Dealt(1)
+        return Dealt(max(1.0, self._replicas or self._question.rate / rate))
+
+    def _run(self, rate: float, count: int, dealt: Dealt, to_the_end: bool) -> Trial:
+        asked = self._question
+        return trial(
+            _fleet(self.options, 1),
+            asked.workload,
+            rate,
+            count,
+            asked.objectives,
+            seed=asked.seed,
+            dealt=dealt,
+            to_the_end=to_the_end,
+        )
 
     def _count(self, rate: float) -> int:
         """Requests of a trial: enough for the percentiles, and for `LIFETIMES` of a request at this rate."""
-        alone = [one for one in self.trials if one.rate < rate]
-        latency_ms = alone[-1].values["request_latency", "p50"] if alone else None
-        wanted = math.ceil(rate * (latency_ms or 1e3) / 1e3 * LIFETIMES)
-        return min(max(LEAST_REQUESTS, wanted), self._question.most_requests)
+        below = [one for one in self.trials if one.rate < rate and one.complete]
+        known = below[-1] if below else self.alone()
+        latency_ms = known.values["request_latency", "p50"] or 0.0
+        wanted = math.ceil(rate * latency_ms / 1e3 * LIFETIMES)
+        return min(max(LEAST_REQUESTS, wanted), max(LEAST_REQUESTS, self._question.most_requests))
 
 
 def capacity(question: Question, choices: Sequence[SimOptions]) -> Capacity:
@@ -101,27 +141,36 @@ def capacity(question: Question, choices: Sequence[SimOptions]) -> Capacity:
     best: Capacity | None = None
     for options in choices:
         replica = Replica(question, options)
-        idle = replica.try_rate(replica.ceiling * IDLE_SHARE)
-        found = Capacity(options, 0.0, replica.trials, idle)
-        if idle.keeps(question.objectives):
-            floor = idle.rate if best is None else best.rate * BETTER
-            rate = _largest(replica, floor) if best is None or _may_beat(replica, floor) else 0.0
-            found = Capacity(options, rate, replica.trials, idle)
-        if best is None or found.rate > best.rate:
-            best = found
+        alone = replica.alone()
+        rate = 0.0
+        if alone.keeps(question.objectives):
+            if best is None or not best.rate:
+                rate = _largest(replica, replica.burst_rate())
+            elif replica.keeps(best.rate * BETTER):
+                rate = _largest(replica, best.rate * BETTER)
+        if best is None or rate > best.rate:
+            best = Capacity(options, rate, replica.trials, alone)
     assert best is not None, "there is a choice of flags"
     return best
 
 
-def _may_beat(replica: Replica, rate: float) -> bool:
-    return rate < replica.ceiling and replica.keeps(rate)
-
-
-def _largest(replica: Replica, kept: float) -> float:
-    """The largest rate that is kept, from one that is; by halving the ratio to one that is not."""
-    missed = replica.ceiling * RESOLUTION
-    while missed / kept > RESOLUTION:
-        rate = math.sqrt(missed * kept) if missed / kept > 4 else (missed + kept) / 2
+def _largest(replica: Replica, guess: float) -> float:
+    """The largest rate that is kept; from a guess in strides to one that is and one that is not, then by halves."""
+    kept, missed = 0.0, math.inf
+    rate = guess
+    while not kept or missed == math.inf:
+        if replica.keeps(rate):
+            kept = rate
+            rate *= STRIDE
+        else:
+            missed = rate
+            rate /= STRIDE
+            if rate < ALONE_RATE:  # kept, as was seen
+                return ALONE_RATE
+        if kept and missed < math.inf:
+            break
+    while missed > kept * RESOLUTION:
+        rate = (missed + kept) / 2
         if replica.keeps(rate):
             kept = rate
         else:
@@ -129,37 +178,63 @@ def _largest(replica: Replica, kept: float) -> float:
     return kept
 
 
-def curve(found: Capacity, question: Question, points: int = 8) -> list[Trial]:
-    """Trials at evenly spaced rates up to the one found and one step beyond it: the curve behind the answer."""
-    replica = Replica(question, found.options)
-    return [replica.try_rate(found.rate * number / points) for number in range(1, points + 2)]
+def curve_rates(found: Capacity, points: int = 8) -> list[float]:
+    """Evenly spaced rates of one replica, up to the one found and one step beyond it."""
+    return [found.rate * number / points for number in range(1, points + 2)]
 
 
-def fleet_trial(question: Question, options: SimOptions, replicas: int, rate: float) -> Trial:
-    """The whole load on so many replicas behind one router."""
-    together = msgspec.structs.replace(options, data_parallel_size=replicas)
-    count = min(max(LEAST_REQUESTS * replicas, LEAST_REQUESTS), MOST_FLEET_REQUESTS)
-    return trial(deployment(together), question.workload, rate, count, question.objectives, question.seed)
+def curve_trial(question: Question, options: SimOptions, replicas: int, rate: float) -> Trial:
+    """One replica of so many at a rate of its own: a point of the curve behind the answer."""
+    return Replica(question, options, replicas).try_rate(rate, to_the_end=True)
 
 
-def fewest(question: Question, found: Capacity, rate: float) -> tuple[int, Trial]:
-    """The fewest replicas that together keep the objectives at a rate, and the trial of them.
+def _fleet(options: SimOptions, replicas: int) -> Deployment[Request]:
+    """Replicas of their own behind one router; experts are not shared among them."""
+    engines = [deployment(options).engines[0] for _ in range(replicas)]
+    return Deployment(engines, options.router)
 
-    A router deals arrivals out more evenly than chance, so it may take fewer than one replica's rate says. Never more than
-    one in ten more: then the objectives are as good as lost to chance, and that trial is returned as it is.
+
+def fleet_trial(question: Question, found: Capacity, replicas: int, rate: float) -> Trial:
+    """A load on so many replicas behind one router.
+
+    Of those behind one that deals out in turn at most `LOOKED_AT` are simulated, each with exactly the requests it gets.
     """
-    alone = max(1, math.ceil(rate / found.rate))
-    least = max(1, math.ceil(rate / Replica(question, found.options).ceiling))
-    most = alone
-    last = fleet_trial(question, found.options, most, rate)
-    while not last.keeps(question.objectives) and most < math.ceil(alone * 1.1) + 1:
-        least, most = most + 1, most + 1
-        last = fleet_trial(question, found.options, most, rate)
-    while least < most:
-        middle = (least + most) // 2
-        tried = fleet_trial(question, found.options, middle, rate)
-        if tried.keeps(question.objectives):
-            most, last = middle, tried
-        else:
-            least = middle + 1
-    return most, last
+    in_turn = found.options.router == "round-robin"
+    looked_at = min(replicas, LOOKED_AT) if in_turn else replicas
+    alone = found.at.requests if found.at else LEAST_REQUESTS
+    return trial(
+        _fleet(found.options, looked_at),
+        question.workload,
+        rate * looked_at / replicas,
+        min(FLEET_LENGTH * alone * looked_at, max(MOST_FLEET_REQUESTS, LEAST_REQUESTS * looked_at)),
+        question.objectives,
+        seed=question.seed,
+        dealt=Dealt(replicas, looked_at),
+    )
+
+
+def fewest(question: Question, found: Capacity, spare: float = 0.0) -> tuple[int, Trial]:
+    """The fewest replicas that together keep the objectives, and the trial of them under the whole load.
+
+    They are found for a load that is greater by the share that is to be kept free. Where no number up to `MORE` times what
+    one replica's rate says keeps the objectives, the largest that was tried is returned with its trial.
+    """
+    load = question.rate / (1 - spare)
+    replicas = max(1, math.ceil(load / found.rate))
+    step = max(1, replicas // FINE)
+    most = math.ceil(replicas * MORE) + 1
+    tried: dict[int, Trial] = {}
+
+    def keeps(count: int) -> bool:
+        tried[count] = fleet_trial(question, found, count, load)
+        return tried[count].keeps(question.objectives)
+
+    if keeps(replicas):
+        while replicas > 1 and keeps(max(1, replicas - step)):
+            replicas = max(1, replicas - step)
+    else:
+        while replicas < most:
+            replicas += step
+            if keeps(replicas):
+                break
+    return replicas, fleet_trial(question, found, replicas, question.rate) if spare else tried[replicas]

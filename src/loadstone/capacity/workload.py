@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from statistics import NormalDist
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,6 +16,8 @@ from loadstone.sim.sequence import Sequence
 
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 TokensOrZero = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+SPREAD = 4
+"""A length is at most so many standard deviations above its mean."""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,30 +102,52 @@ def _of_config(path: Path) -> Workload:
     )
 
 
+class Dealt(NamedTuple):
+    """Requests that are dealt out in turn to many replicas, of which some are looked at."""
+
+    replicas: float
+    """How many there are; of one that is looked at, also a part of one more."""
+    looked_at: int = 1
+
+
 def lengths(random: np.random.Generator, mean: int, stddev: int, count: int) -> list[int]:
-    """Normal lengths in whole tokens; those below one are drawn again."""
+    """Normal lengths in whole tokens, of which none is below one or more than `SPREAD` deviations above the mean.
+
+    One number is drawn for each, so that the first lengths are the same however many follow.
+    """
     if not stddev:
         return [mean] * count
-    drawn = random.normal(mean, stddev, count)
-    while (short := drawn < 0.5).any():
-        drawn[short] = random.normal(mean, stddev, int(short.sum()))
-    found: list[int] = np.maximum(1, np.rint(drawn)).astype(np.int64).tolist()
-    return found
+    normal = NormalDist(mean, stddev)
+    low, high = normal.cdf(0.5), normal.cdf(mean + SPREAD * stddev)
+    shares = low + (high - low) * random.random(count)
+    return [max(1, round(normal.inv_cdf(share))) for share in shares.tolist()]
+
+
+def longest(asked: Workload) -> int:
+    """Tokens of prompt and answer of the longest request there can be."""
+    prompt = max(asked.isl + SPREAD * asked.isl_stddev, asked.prefix + 1)
+    return prompt + asked.osl + SPREAD * asked.osl_stddev
 
 
 def requests(
-    asked: Workload, rate: float, count: int, block_size: int, seed: int
+    asked: Workload, rate: float, count: int, block_size: int, seed: int, dealt: Dealt | None = None
 ) -> Iterator[tuple[int, Sequence]]:
     """So many requests at a mean rate a second, each with the moment it comes, in ns.
 
-    The same seed gives the same requests at every rate: only the gaps are longer or shorter.
+    The same seed gives the same lengths at every rate and for every count. With `dealt` these are what a router that deals
+    a greater load out in turn leaves to some of its replicas: what comes to the same replica again lies a whole round behind.
     """
-    random = np.random.default_rng(seed)
-    gaps = random.gamma(asked.smoothness, 1 / asked.smoothness, count)
-    inputs = lengths(random, asked.isl, asked.isl_stddev, count)
-    outputs = lengths(random, asked.osl, asked.osl_stddev, count)
-    shared = random.integers(asked.prefixes, size=count).tolist()
-    moments = np.rint(np.cumsum(gaps) * (SECOND_NS / rate)).astype(np.int64).tolist()
+    moments_of, inputs_of, outputs_of, shared_of = (
+        np.random.default_rng(source) for source in np.random.SeedSequence(seed).spawn(4)
+    )
+    moments = _moments(moments_of, asked.smoothness, rate, count, dealt or Dealt(1))
+    inputs = lengths(inputs_of, asked.isl, asked.isl_stddev, count)
+    outputs = lengths(outputs_of, asked.osl, asked.osl_stddev, count)
+    if not asked.prefix:
+        for at_ns, isl, osl in zip(moments, inputs, outputs, strict=True):
+            yield at_ns, Sequence(isl, osl)
+        return
+    shared = shared_of.integers(asked.prefixes, size=count).tolist()
     common = asked.prefix // block_size
     own = asked.prefixes * common
     for number, at_ns in enumerate(moments):
@@ -132,3 +157,14 @@ def requests(
         keys = [*range(first, first + common), *range(own, own + blocks - common)]
         own += blocks - common
         yield at_ns, Sequence(isl, osl, keys=keys)
+
+
+def _moments(
+    random: np.random.Generator, smoothness: float, rate: float, count: int, dealt: Dealt
+) -> list[int]:
+    """When requests come, in ns. The sum of n gamma gaps of shape s is one of shape n s."""
+    shapes = np.full(count, smoothness)
+    shapes[:: dealt.looked_at] *= dealt.replicas - dealt.looked_at + 1
+    gaps = random.standard_gamma(shapes) / smoothness * (dealt.looked_at / dealt.replicas)
+    found: list[int] = np.rint(np.cumsum(gaps) * (SECOND_NS / rate)).astype(np.int64).tolist()
+    return found
