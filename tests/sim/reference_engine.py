@@ -89,8 +89,6 @@ class Rules:
     size: int
     threshold: int = 0
     chunked: bool = True
-    reserve: bool = False
-    """Who comes in must fit whole, though only a chunk of it takes blocks."""
     reserves: bool = True
     by_priority: bool = False
     rates: tuple[float, ...] = ()
