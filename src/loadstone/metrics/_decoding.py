@@ -57,7 +57,7 @@ class Course(NamedTuple):
     def before_first(self, start_s: Floats, stop_s: Floats) -> Ints:
         """Requests that were before their first token at any time within each stretch."""
         found: Ints = np.searchsorted(self.sent_s, stop_s, "right") - np.searchsorted(
-            self.began_s, start_s, "left"
+            self.began_s, start_s, "right"
         )
         return found
 
@@ -79,7 +79,7 @@ def course(tables: Tables) -> Course | None:
         return None
 
     def seconds(frame: pl.DataFrame, name: str) -> Floats:
-        found: Floats = ((frame[name].drop_nulls() - origin_ns) / 1e9).to_numpy()
+        found: Floats = (frame[name].drop_nulls() - origin_ns).to_numpy() / 1e9
         return found
 
     first_s, last_s = seconds(decodes, "first_ns"), seconds(decodes, "last_ns")
@@ -155,8 +155,8 @@ def alone(tables: Tables, found: Course) -> Prefills:
     rows = rows.filter(
         pl.col("usable") & pl.col("first_ns").is_not_null() & pl.col("input_tokens").is_not_null()
     )
-    sent_s = ((rows["sent_ns"] - found.origin_ns) / 1e9).to_numpy()
-    first_s = ((rows["first_ns"] - found.origin_ns) / 1e9).to_numpy()
+    sent_s = (rows["sent_ns"] - found.origin_ns).to_numpy() / 1e9
+    first_s = (rows["first_ns"] - found.origin_ns).to_numpy() / 1e9
     inside = first_s - (first_s - sent_s) * 1e-6
     # It is itself before its first token, and began to decode at none of these moments.
     lonely = (found.before_first(sent_s, inside) == 1) & (found.decoding(sent_s) == 0)

@@ -45,6 +45,7 @@ def fitted(folders: Sequence[Path], setup: Callable[[Asked | None], Asked]) -> t
             "these runs show no decode step by itself: it takes streams (--streaming) of many tokens, at times when no prompt"
             " is taken in. Measure fixed concurrencies such as 1, 4 and 16, with long answers (--osl 256)."
         )
+    measured.sort(key=lambda point: (point.kind, point.sequences, point.tokens))
     bounds = UNKNOWN_HARDWARE if where.gpu.cpu else None
     found = fit(measured, model_of(where), bounds=bounds)
     return calibration(found, settled, where, [str(folder) for folder in folders]), found

@@ -30,11 +30,9 @@ def page(found: Fit, made: Calibration, width: int) -> str:
 
 
 def _lines(found: Fit, made: Calibration, where: Case, width: int) -> Iterator[str]:
-    measured = [one.point for one in found.residuals]
-    kinds = [counted(sum(point.kind == kind for point in measured), kind) for kind in ("decode", "prefill")]
-    yield from wrap(
-        f"{where.words}: {' and '.join(kinds)} points of {counted(len(made.runs), 'run')}", width, "  "
-    )
+    kinds = [one.point.kind for one in found.residuals]
+    points = " and ".join(f"{kinds.count(kind)} {kind}" for kind in ("decode", "prefill") if kind in kinds)
+    yield from wrap(f"{where.words}: {points} points of {counted(len(made.runs), 'run')}", width, "  ")
     yield ""
     yield from _estimates(found, where.gpu, width)
     yield ""
