@@ -76,8 +76,8 @@ def content(answer: http.client.HTTPResponse) -> bytes:
     return data
 
 
-def metrics(server: Server) -> dict[str, float]:
-    """The page of /metrics: samples of engine 0 by name, labels of their own behind it."""
+def metrics(server: Server, engine: int = 0) -> dict[str, float]:
+    """The page of /metrics: samples of one engine by name, labels of their own behind it."""
     text = content(call(server, "/metrics")).decode()
     found = {}
     for family in text_string_to_metric_families(text):
@@ -85,7 +85,7 @@ def metrics(server: Server) -> dict[str, float]:
             own = {
                 name: value for name, value in sample.labels.items() if name not in ("model_name", "engine")
             }
-            if sample.labels.get("engine", "0") == "0":
+            if sample.labels.get("engine", "0") == str(engine):
                 found[" ".join([sample.name.removeprefix("vllm:"), *own.values()])] = sample.value
     return found
 
@@ -248,6 +248,19 @@ def test_the_metrics_tell_who_runs_and_who_waits_and_who_has_left(start: Start, 
     assert (found["num_requests_running"], found["num_requests_waiting"]) == (0, 0)
     assert (found["kv_cache_usage_perc"], found["request_success_total abort"]) == (0, 2)
     assert found["e2e_request_latency_seconds_count"] == 0
+
+
+def test_where_prompts_are_taken_in_by_others_each_engine_counts_what_it_did(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start(prefill_replicas=1)
+    call(server, CHAT, chat(max_tokens=3))
+    answers, prompts = metrics(server, 0), metrics(server, 1)
+    assert (answers["generation_tokens_total"], prompts["generation_tokens_total"]) == (3, 0)
+    assert (answers["request_success_total length"], prompts["request_success_total length"]) == (1, 0)
+    assert (prompts["iteration_tokens_total_count"], prompts["iteration_tokens_total_sum"]) == (1, 5)
+    (row,) = truth(tmp_path, 1)
+    assert (row.engine, row.tokens) == (0, 3)
 
 
 def test_with_speculation_the_metrics_tell_what_was_accepted(start: Start, tmp_path: Path) -> None:

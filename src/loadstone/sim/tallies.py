@@ -26,6 +26,8 @@ class Served(NamedTuple):
     """Who got tokens, and how many."""
     prefilled: set[Part]
     """Those of them whose token came with the end of their prompt and not from decoding."""
+    handed_tokens: int
+    """Tokens of prompts that it took in for another engine."""
 
 
 class Batch:
@@ -38,7 +40,7 @@ class Batch:
         self._drafts = tally.draft_tokens > 0
         self._at_ns = at_ns
         self._gaps_ns: dict[int, int] = {}
-        self._prompt_tokens = 0
+        self._prompt_tokens = served.handed_tokens
         self._tokens = 0
 
     def out(self, part: Part, tokens: int, now_ns: int) -> None:
@@ -96,7 +98,12 @@ class Tallies:
     def served(self) -> list[Served]:
         """What the steps brought that have just ended; to be asked before the next ones begin."""
         return [
-            Served(self._numbers[id(engine)], _tokens(engine), {*engine.began, *engine.resumed})
+            Served(
+                self._numbers[id(engine)],
+                _tokens(engine),
+                {*engine.began, *engine.resumed},
+                sum(part.prompt_tokens for part in engine.handed),
+            )
             for engine in self._deployment.finished
         ]
 
