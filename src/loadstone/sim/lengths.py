@@ -40,9 +40,8 @@ def parse(text: str) -> Draw:
     if name == "even" and not colon:
         return even
     numbers = [_number(part) for part in (values if colon else name).split("+")]
-    shape = name if colon else "fixed"
-    match shape, numbers:
-        case "fixed", [float(tokens)] if 1 <= tokens <= MOST_TOKENS and tokens.is_integer():
+    match name if colon else None, numbers:
+        case None, [float(tokens)] if 1 <= tokens <= MOST_TOKENS and tokens.is_integer():
             return _within(lambda seed, draw: tokens)
         case "normal", [float(mean), float(std)] if 0 < mean <= MOST_TOKENS and std <= MOST_TOKENS:
             return _within(lambda seed, draw: normal_length(seed, draw, mean, std))
