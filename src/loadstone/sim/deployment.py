@@ -49,6 +49,8 @@ class Deployment(Generic[S]):
         self._idle: set[int] = set()
         """Engines between two steps that may have something to do."""
         self._transfers: list[tuple[int, int, S]] = []
+        self._numbers = count(1)
+        """Of requests, the same for all engines, so that those from several meet in the order in which they came."""
         self._orders = count()
         self._number = {id(engine): number for number, engine in enumerate(self.all)}
 
@@ -73,6 +75,7 @@ class Deployment(Generic[S]):
 
     def add(self, sequence: S) -> None:
         """A request comes. Raises `TooLong`."""
+        sequence.order = next(self._numbers)
         if self.prefills:
             self.check(sequence)
             self._put(sequence, self.prefills[self._choose_prefill(sequence)])

@@ -44,7 +44,7 @@ class Sequence:
         self.priority = priority
         """The lower, the sooner."""
         self.order = 0
-        """Its number among all that came to the engine."""
+        """Its number among all that came to the engine, or to the deployment that it is part of."""
         self.scheduled_ns: int | None = None
         """When the first step with a part of it began."""
         self.cached_tokens = 0
