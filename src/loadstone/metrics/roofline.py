@@ -58,7 +58,7 @@ def inter_token_latency_of_roofline(tables: Tables) -> Result:
     kept = tables.succeeded & np.isfinite(came) & (came > 0) & (tables.shape.span_ns > 0)
     moments = tables.requests.select("first_ns", "last_ns").filter(kept)
     first_s, last_s = (
-        ((moments[name] - found.course.origin_ns) / 1e9).to_numpy() for name in moments.columns
+        (moments[name] - found.course.origin_ns).to_numpy() / 1e9 for name in moments.columns
     )
     possible = float((found.tokens_by(last_s) - found.tokens_by(first_s)).sum())
     if not possible:

@@ -57,7 +57,7 @@ def _head(curve: Curve, width: int, source: str) -> list[str]:
             f"{', and on top ' if more else ''}{more} ({source})"
         )
     return [
-        *wrap(f"{curve.words} · context {curve.context:,} tokens ({lengths})", width, "  "),
+        *wrap(f"{curve.words}, context {curve.context:,} tokens ({lengths})", width, "  "),
         *wrap(how, width, "  ", "  "),
     ]
 
