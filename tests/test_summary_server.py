@@ -60,7 +60,7 @@ def test_both_counts_stand_beside_each_other(report, answer):
     assert server.generation_tokens == 6.0
     assert (server.tokens.server, server.tokens.ours, server.tokens.uncounted) == (6.0, 6, 0)
     assert (check(found).verdict, check(found).value) == ("VALID", 0.0)
-    assert check(found).finding == "6 output tokens by the server's own counter, 6 by ours."
+    assert check(found).finding == "the server counted 6 output tokens, we 6."
     assert found.run.files["server_metrics"] == "server_metrics.parquet"
 
 
@@ -76,8 +76,8 @@ def test_a_server_that_counts_otherwise_is_noted(report, answer):
     found = report(answer(50, 60, 70), counts=EVEN)
     assert (check(found).verdict, check(found).value) == ("NOTE", 100.0)
     assert check(found).finding == (
-        "6 output tokens by the server's own counter, 3 by ours, 100 % more. Others may have sent requests meanwhile, or it"
-        " counts tokens that it does not send."
+        "the server counted 6 output tokens, we 3: 100 % more than ours. Others may have sent requests meanwhile, or it counts"
+        " tokens that it does not send."
     )
     assert found.certificate.verdict != "INVALID"
 
@@ -85,7 +85,7 @@ def test_a_server_that_counts_otherwise_is_noted(report, answer):
 def test_fewer_by_the_server_has_another_reason(report, answer):
     found = check(report(answer(50, 60, 70, tokens=12), counts=EVEN))
     assert (found.verdict, found.value) == ("NOTE", -50.0)
-    assert "50 % fewer. Its page may tell of a part of the servers" in found.finding
+    assert "50 % fewer than ours. Its page may tell of a part of the servers" in found.finding
 
 
 def test_tokens_of_requests_that_failed_are_the_servers_alone(report, answer):

@@ -24,13 +24,12 @@ def server_tokens(evidence: Evidence) -> Check:
     page, apart = max(known, key=lambda one: abs(one[1]))
     tokens = page.tokens
     assert tokens is not None
-    told = (
-        f"{tokens.server or 0:,.0f} output tokens by the server's own counter, {tokens.ours or 0:,} by ours"
-    )
+    told = f"the server counted {tokens.server or 0:,.0f} output tokens, we {tokens.ours or 0:,}"
     if abs(apart) <= APART_PERCENT:
         return answer("server_tokens", "VALID", apart, "%", f"{told}.")
     where = f" ({page.page})" if len(evidence.server) > 1 else ""
-    finding = f"{told}{where}, {abs(apart):.3g} % {'fewer' if apart > 0 else 'more'}. {_reason(page, apart)}"
+    more = "more" if apart > 0 else "fewer"
+    finding = f"{told}: {abs(apart):.3g} % {more} than ours{where}. {_reason(page, apart)}"
     return answer("server_tokens", "NOTE", apart, "%", finding)
 
 
