@@ -27,7 +27,7 @@ from loadstone.roofline.work import Work, decodes
 from loadstone.roofline.work import prompt as prompt_work
 from loadstone.stats import Floats
 
-ORDER = 60
+ORDER = 25
 KEY = "roofline"
 """Of `run.json`'s environment: the case, as `roofline.case.Case`."""
 FINE = 512
