@@ -62,10 +62,8 @@ def _modelled(options: SimOptions) -> _Built:
     cost = setup.roofline(measured.efficiency if measured else Efficiency())
     devices = setup.parallel.tensor * setup.parallel.pipeline
     default = memory.default_flags(setup.gpu, devices)
-    flags = memory.Flags(
-        options.max_num_batched_tokens or default.max_num_batched_tokens,
-        options.max_num_seqs or default.max_num_seqs,
-    )
+    tokens = options.max_num_batched_tokens or default.max_num_batched_tokens
+    flags = memory.Flags(tokens, _sequences(options, default.max_num_seqs, tokens))
     longest = options.max_model_len or setup.shape.max_model_len
     blocks = options.num_gpu_blocks_override
     if blocks is None:
@@ -105,13 +103,27 @@ def _linear(options: SimOptions) -> _Built:
         round(options.step_us_per_sequence * 1e3),
         round(options.prefill_us_per_token * 1e3),
     )
-    return _Built(cost, _limits(options, LINEAR), 0.0)
+    tokens = options.max_num_batched_tokens or LINEAR.max_num_batched_tokens
+    default = LINEAR._replace(max_num_seqs=_sequences(options, LINEAR.max_num_seqs, tokens))
+    return _Built(cost, _limits(options, default), 0.0)
+
+
+def _sequences(options: SimOptions, default: int, tokens: int) -> int:
+    """How many run together: as told, which must not be more than all fit in a step of so many tokens, else as many as do."""
+    each = 1 + options.num_speculative_tokens
+    fit, asked = tokens // each, options.max_num_seqs or 1
+    if asked > fit:
+        raise UsageError(
+            f"max_num_seqs = {asked}: that many take {asked * each} tokens a step, drafts included, and max_num_batched_tokens"
+            f" is {tokens}. Lower the one or raise the other."
+        )
+    return options.max_num_seqs or min(default, fit)
 
 
 def _limits(options: SimOptions, default: Limits) -> Limits:
     """What an engine takes at a time: as told, else as the device's defaults say."""
     return Limits(
-        max_num_seqs=options.max_num_seqs or default.max_num_seqs,
+        max_num_seqs=default.max_num_seqs,
         max_num_batched_tokens=options.max_num_batched_tokens or default.max_num_batched_tokens,
         blocks=options.num_gpu_blocks_override or default.blocks,
         block_size=options.block_size,
