@@ -34,6 +34,16 @@ SHOWN_EVERY = 256
 """Instants."""
 _NO_ANSWER = Answer(0, {})
 _TTFT_AT = FIELDS + Histogram.TTFT * BUCKETS
+_DRAWN, _SENT, _ENDED, _DECODED, _OK, _FAILED, _TOKENS = map(
+    int, (Field.DRAWN, Field.SENT, Field.ENDED, Field.DECODED, Field.OK, Field.FAILED, Field.TOKENS)
+)
+_LATENCY_US, _TTFT_US, _TTFTS, _GAPS_US, _GAPS, _TPOT_US, _TPOTS = map(
+    int,
+    (
+        Field.LATENCY_US, Field.TTFT_US, Field.TTFTS, Field.GAPS_US, Field.GAPS, Field.TPOT_US, Field.TPOTS,
+    ),
+)  # fmt: skip
+"""Plain numbers: counting by an enumeration's members takes as long as all the rest of it."""
 
 
 class Watch:
@@ -85,6 +95,8 @@ class Client:
         self._pausing: Limit[Call] = Limit(round(endpoint.idle_timeout_s * 1e9))
         self._limit_ns = NEVER_NS
         """No time limit is up before."""
+        self._cut_ns = NEVER_NS
+        """When answers under way are cut off next."""
         self._refusals: deque[tuple[int, Call]] = deque()
         self._busy: set[int] = set()
         """Servers to which something has happened at this instant, so that they may begin a step."""
@@ -167,28 +179,30 @@ class Client:
             watch.failed(now)
         if now < agenda.due_ns:
             return
-        for stage in list(agenda.stages.values()):
-            if now >= stage.slots.cut_ns:
-                self._cut(stage, now)
+        if now >= self._cut_ns:
+            for stage in list(agenda.stages.values()):
+                if now >= stage.slots.cut_ns:
+                    self._cut(stage, now)
         for flight in agenda.to_cancel(now):
             if flight in self._flights:
                 self._give_up(flight, WireEnd.CANCELLED_AS_PLANNED, now)  # type: ignore[arg-type]
         while True:
             while (launch := agenda.next(now)) is not None:
                 self._fly(launch, now)
-            for row in agenda.let_go(now):
-                agenda.homes.forget(row)
             agenda.due_ns = NEVER_NS
-            self._tell(now, watch)
+            if any(not stage.slots.taking or stage.slots.gone for stage in agenda.stages.values()):
+                self._tell(now, watch)
             if agenda.due_ns:  # nothing that was told has changed anything
                 break
         due_ns = agenda.plan_ahead(now)
+        self._cut_ns = NEVER_NS
         for stage in agenda.stages.values():
-            slots = stage.slots
-            for end_ns in (slots.stop_ns, slots.cut_ns):
-                if now < end_ns < due_ns:
-                    due_ns = end_ns
-        agenda.due_ns = max(due_ns, now + 1)
+            stop_ns, cut_ns = stage.slots.stop_ns, stage.slots.cut_ns
+            if now < stop_ns < due_ns:
+                due_ns = stop_ns
+            if now < cut_ns < self._cut_ns:
+                self._cut_ns = cut_ns
+        agenda.due_ns = max(min(due_ns, self._cut_ns), now + 1)
 
     def _next_act(self, now: int, watch: Watch) -> int:
         """When the client does something that no engine makes it do."""
@@ -200,6 +214,8 @@ class Client:
     def _tell(self, now: int, watch: Watch) -> None:
         """Tells which phases have nothing more to send, and which are over."""
         agenda = self.agenda
+        for row in agenda.let_go(now):
+            agenda.homes.forget(row)
         for stage in list(agenda.stages.values()):
             if not stage.told_spent and stage.slots.spent():
                 stage.told_spent = True
@@ -217,8 +233,8 @@ class Client:
         target = agenda.homes.choose(row)
         call = Call(self._serial, row, launch.due_ns, target)
         call.sent_ns = call.written_ns = now
-        block[Field.DRAWN] += 1
-        block[Field.SENT] += 1
+        block[_DRAWN] += 1
+        block[_SENT] += 1
         agenda.flew(call)
         self._limit(self._flights, call, now)
         if self._streaming:
@@ -261,28 +277,28 @@ class Client:
     def _count(self, call: Call, found: Ended, now: int) -> None:
         """Counts for the board as a decoder does (see `read.tally`), without the histograms that nobody is shown."""
         block = self._block
-        block[Field.ENDED] += 1
-        block[Field.DECODED] += 1
+        block[_ENDED] += 1
+        block[_DECODED] += 1
         if found.outcome not in outcome.SUCCESSES:
             if found.outcome in outcome.FAILURES:
-                block[Field.FAILED] += 1
+                block[_FAILED] += 1
                 self._failed = True
             return
         times = found.times
         tokens = sum(sequence.output_tokens for sequence in call.sequences)
-        block[Field.TOKENS] += tokens
-        block[Field.OK] += 1
-        block[Field.LATENCY_US] += (now - call.sent_ns) // 1000
+        block[_TOKENS] += tokens
+        block[_OK] += 1
+        block[_LATENCY_US] += (now - call.sent_ns) // 1000
         if not times:
             return
-        block[Field.TTFT_US] += (times[0] - call.sent_ns) // 1000
-        block[Field.TTFTS] += 1
+        block[_TTFT_US] += (times[0] - call.sent_ns) // 1000
+        block[_TTFTS] += 1
         if tokens > 1:
             span_ns = times[-1] - times[0]
-            block[Field.GAPS_US] += span_ns // 1000
-            block[Field.GAPS] += tokens - 1
-            block[Field.TPOT_US] += span_ns // (tokens - 1) // 1000
-            block[Field.TPOTS] += 1
+            block[_GAPS_US] += span_ns // 1000
+            block[_GAPS] += tokens - 1
+            block[_TPOT_US] += span_ns // (tokens - 1) // 1000
+            block[_TPOTS] += 1
 
     def _give_up(self, call: Call, end: WireEnd, now: int) -> None:
         """Ends a flight that is under way: the client leaves."""
