@@ -84,7 +84,7 @@ def test_noise_of_one_percent_moves_it_by_less_than_a_tenth(seed):
 
 
 def test_errors_are_as_large_as_what_noise_does():
-    found = [fit(points(DECODES + PREFILLS, noise=0.02, seed=seed), model) for seed in range(8)]
+    found = [fit(points(DECODES + PREFILLS, noise=0.02, seed=seed), model) for seed in range(4)]
     off = [abs(one.efficiency.bandwidth - 0.7) / one.estimates[0].error for one in found]
     assert 0.1 < sum(off) / len(off) < 2.5
 
@@ -146,3 +146,24 @@ def test_residuals_are_in_the_order_of_the_points():
 def test_a_fit_needs_points():
     with pytest.raises(ValueError, match="needs points"):
         fit([], model)
+
+
+@pytest.mark.parametrize("words", ["gpu=h100,model=llama-3.1-8b", "gpu=h200,model=gpt-oss-20b", "gpu=mi300x,model=deepseek-v3,tensor_parallel_size=8"])  # fmt: skip
+def test_the_efficiency_of_a_real_shape_is_found(words):
+    from loadstone.roofline import work
+    from loadstone.roofline.case import settled
+    from loadstone.summary.calibrated import model_of
+
+    case = settled(words, None)
+    model, window = model_of(case), case.roofline().window
+    truth = Efficiency(bandwidth=0.65, compute=0.45, layer_s=30e-6, sequence_s=15e-6)
+    works = [
+        work.decodes(n, context, window) for n in (1, 4, 16, 64, 256, 512) for context in (100, 1000, 4000)
+    ]
+    works += [work.prompt(tokens, 0, window) for tokens in (500, 2000, 8000)]
+    found = fit([measured(one, model(truth, one)) for one in works], model)
+    assert found.worst < 1e-6
+    told = {one.name: one.value for one in found.estimates if one.value is not None}
+    assert {"bandwidth", "compute"} <= told.keys()
+    for name, value in told.items():
+        assert value == pytest.approx(getattr(truth, name), rel=1e-4)
