@@ -57,9 +57,7 @@ def inter_token_latency_of_roofline(tables: Tables) -> Result:
     came = tables.shape.tokens - tables.shape.first_tokens
     kept = tables.succeeded & np.isfinite(came) & (came > 0) & (tables.shape.span_ns > 0)
     moments = tables.requests.select("first_ns", "last_ns").filter(kept)
-    first_s, last_s = (
-        (moments[name] - found.course.origin_ns).to_numpy() / 1e9 for name in moments.columns
-    )
+    first_s, last_s = ((moments[name] - found.course.origin_ns).to_numpy() / 1e9 for name in moments.columns)
     possible = float((found.tokens_by(last_s) - found.tokens_by(first_s)).sum())
     if not possible:
         return Missing(_NO_GAP)
