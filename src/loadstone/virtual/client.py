@@ -190,8 +190,10 @@ class Client:
             while (launch := agenda.next(now)) is not None:
                 self._fly(launch, now)
             agenda.due_ns = NEVER_NS
-            if any(not stage.slots.taking or stage.slots.gone for stage in agenda.stages.values()):
-                self._tell(now, watch)
+            for stage in agenda.stages.values():
+                if not stage.slots.taking or stage.slots.gone:
+                    self._tell(now, watch)
+                    break
             if agenda.due_ns:  # nothing that was told has changed anything
                 break
         due_ns = agenda.plan_ahead(now)

@@ -115,8 +115,15 @@ def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool) 
     assert asked is not None, "the engine took it"
     complete = end == WireEnd.COMPLETE
     found = asked.choices
-    several = len(found) > 1
-    times, choice = _merged(call.sequences) if several else (call.sequences[0].times(), None)
+    reasoning, spoken = found[0].reasoning_tokens, 1
+    times: Times = call.sequences[0].times()
+    answered_ns = times[reasoning] if len(times) > reasoning else None
+    choice: NDArray[np.int16] | None = None
+    if len(found) > 1:
+        times, choice = _merged(call.sequences)
+        answered_ns = _first_answer(call)
+        reasoning = sum(one.reasoning_tokens for one in found)
+        spoken = sum(len(one.times()) > 0 for one in call.sequences)
     tokens = len(times) if asked.stream or complete else 0
     finish = found[0].finish
     name = _OF_FINISH.get(finish, outcome.OK) if complete else _ENDS[end]
@@ -125,7 +132,6 @@ def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool) 
     told = brought and ((complete and (asked.usage_at_end or not asked.stream)) or asked.usage_in_chunks)
     source = "usage" if told else "tokenizer" if brought and counted else None
     first, last = (times[0], times[-1]) if streamed else (None, None)
-    reasoning = sum(one.reasoning_tokens for one in found)
     row = call.row
     result = Ended(
         name,
@@ -133,8 +139,8 @@ def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool) 
             row.request, request_id, 0, call.target, name, None if complete else outcome.OUTCOMES[name],
             200 if brought else None, finish if complete else None, asked.stream if brought else None,
             (tokens > 1 and first == last) if streamed else None, False if brought else None,
-            sum(len(one.times()) > 0 for one in call.sequences) if brought else None,
-            call.due_ns, call.sent_ns, call.sent_ns, first, _first_answer(call) if streamed else None, last,
+            spoken if brought else None,
+            call.due_ns, call.sent_ns, call.sent_ns, first, answered_ns if streamed else None, last,
             at_ns, first, False, asked.prompt_tokens if told else None, "usage" if told else None,
             tokens if source else None, source, asked.prompt_tokens if told else None, tokens if told else None,
             min(tokens, reasoning) if told and reasoning else None,
