@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import floor, isfinite, log10
+from math import ceil, floor, isfinite, log2, log10
 from typing import NamedTuple
 
 from loadstone.figures import brief
@@ -181,9 +181,9 @@ def _names(places: Sequence[tuple[int, Mark]], columns: int) -> str:
 def _ticks(across: _Scale, columns: int, wide: int) -> str:
     """Powers of two (of four, of eight where they stand too close) below their places."""
     line = [" "] * columns
-    most = floor(log10(across.high) / log10(2) + 1e-9)
+    least, most = ceil(log2(across.low) - 1e-9), floor(log2(across.high) + 1e-9)
     for every in (1, 2, 3, 4, 6):
-        words = {2.0**power: str(2**power) for power in range(0, most + 1, every)}
+        words = {2.0**power: f"{2.0**power:g}" for power in range(least, most + 1, every)}
         texts = [(min(across.at(at) // wide, columns - len(text)), text) for at, text in words.items()]
         if all(a + len(text) + 1 <= b for (a, text), (b, _) in pairwise(texts)):
             break
