@@ -104,9 +104,7 @@ def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answ
     if not ways:
         return Answer(None, [], [], left_out)
     best = ways[0]
-    points = [
-        (question, best.capacity.options, best.replicas, rate) for rate in curve_rates(best.capacity)
-    ]
+    points = [(question, best.capacity.options, best.replicas, rate) for rate in curve_rates(best.capacity)]
     return Answer(best, list(apply(curve_trial, points, "points of the curve")), ways, left_out)
 
 

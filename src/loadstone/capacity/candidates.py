@@ -138,9 +138,7 @@ def _priced(gpu: Gpu, asked: Asked, known: Mapping[str, object]) -> Gpu:
             near = did_you_mean(name, known)
             raise UsageError(f"--price {word}: not among the devices: {', '.join(known)}. {near}".rstrip())
         if name == gpu.name:
-            return msgspec.structs.replace(
-                gpu, usd_hour=usd, sources={**gpu.sources, "usd_hour": OWN_PRICE}
-            )
+            return msgspec.structs.replace(gpu, usd_hour=usd, sources={**gpu.sources, "usd_hour": OWN_PRICE})
     return gpu
 
 

@@ -16,6 +16,7 @@ from loadstone.clock import SECOND_NS
 from loadstone.sim.build import deployment
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.drive import drive
+from loadstone.sim.engine import Engine
 from loadstone.sim.options import SimOptions
 from loadstone.sim.sequence import Sequence as Request
 from loadstone.slo import Objective
@@ -31,6 +32,8 @@ FLEET_LENGTH = 3
 MOST_FLEET_REQUESTS = 80_000
 LIFETIMES = 20
 """A trial lasts as long as so many requests behind each other, so that a replica that fills up has time to do so."""
+ENOUGH = 1.3
+"""A trial that is too short by no more than this factor is not repeated."""
 RESOLUTION = 1.02
 """The rate found is within this factor of the largest one."""
 STRIDE = 1.4
@@ -95,8 +98,19 @@ class Replica:
     def try_rate(self, rate: float, to_the_end: bool = False) -> Trial:
         """A trial at this rate; one that was made is not repeated."""
         if rate not in self._trials:
-            self._trials[rate] = self._run(rate, self._count(rate), self._dealt(rate), to_the_end)
+            self._trials[rate] = self._long_enough(rate, to_the_end)
         return self._trials[rate]
+
+    def _long_enough(self, rate: float, to_the_end: bool) -> Trial:
+        """A trial that lasts for `LIFETIMES` of its own requests, which nobody knows before."""
+        below = [one for one in self.trials if one.rate < rate and one.complete]
+        count = self._count(rate, below[-1] if below else self.alone())
+        while True:
+            found = self._run(rate, count, self._dealt(rate), to_the_end)
+            longer = self._count(rate, found)
+            if not found.complete or longer <= ENOUGH * count:
+                return found
+            count = longer
 
     def keeps(self, rate: float) -> bool:
         """Whether the objectives are kept at this rate."""
@@ -127,10 +141,8 @@ class Replica:
             to_the_end=to_the_end,
         )
 
-    def _count(self, rate: float) -> int:
-        """Requests of a trial: enough for the percentiles, and for `LIFETIMES` of a request at this rate."""
-        below = [one for one in self.trials if one.rate < rate and one.complete]
-        known = below[-1] if below else self.alone()
+    def _count(self, rate: float, known: Trial) -> int:
+        """Requests of a trial: enough for the percentiles, and for `LIFETIMES` of a request as long as in another trial."""
         latency_ms = known.values["request_latency", "p50"] or 0.0
         wanted = math.ceil(rate * latency_ms / 1e3 * LIFETIMES)
         return min(max(LEAST_REQUESTS, wanted), max(LEAST_REQUESTS, self._question.most_requests))
@@ -190,7 +202,7 @@ def curve_trial(question: Question, options: SimOptions, replicas: int, rate: fl
 
 def _fleet(options: SimOptions, replicas: int) -> Deployment[Request]:
     """Replicas of their own behind one router; experts are not shared among them."""
-    engines = [deployment(options).engines[0] for _ in range(replicas)]
+    engines: list[Engine[Request]] = [deployment(options).engines[0] for _ in range(replicas)]
     return Deployment(engines, options.router)
 
 

@@ -109,9 +109,10 @@ def trial(
     starts, ends, tokens = (
         np.frombuffer(kept, np.int64) for kept in (fleet.starts, fleet.ends, fleet.tokens)
     )
-    inside = (ends >= starts[min(edge, len(starts) - 1)]) & (ends <= starts[-1])
-    lasted_s = max(int(starts[-1] - starts[min(edge, len(starts) - 1)]), 1) / SECOND_NS
-    measured_ns = max(int(starts[min(count - edge, len(starts)) - 1] - starts[min(edge, len(starts) - 1)]), 1)
+    first_ns = int(starts[min(edge, len(starts) - 1)])
+    inside = (ends >= first_ns) & (ends <= starts[-1])
+    lasted_s = max(int(starts[-1]) - first_ns, 1) / SECOND_NS
+    measured_ns = max(int(starts[min(count - edge, len(starts)) - 1]) - first_ns, 1)
     return Trial(
         rate=rate,
         requests=count,
@@ -197,11 +198,11 @@ class _Waits:
 
     def values(self, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], float | None]:
         """The statistics in ms; None where there is nothing to take them of: answers of one token have no gaps."""
-        by_metric = {
+        by_metric: dict[str, Rows[float] | Whole] = {
             FIRST: self._first,
             WHOLE: self._whole,
             MEAN_GAP: self._mean_gap,
-            FIRST_GAP: np.concatenate(self._gaps) if self._gaps else [],
+            FIRST_GAP: np.concatenate(self._gaps) if self._gaps else (),
         }
         found: dict[tuple[str, str], float | None] = {}
         for metric, values in by_metric.items():

@@ -20,6 +20,7 @@ VERBS = {
     "plot": "Draw figures of runs.",
     "roofline": "How fast a model can be on a device; fit it to runs.",
     "simulate": "Serve the built-in engine over HTTP.",
+    "plan": "How many devices a load needs, and at what cost.",
 }
 
 

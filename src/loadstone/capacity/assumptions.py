@@ -1,0 +1,75 @@
+"""What an answer rests on, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.capacity.answer import Answer
+from loadstone.capacity.candidates import OWN_PRICE, Asked
+from loadstone.capacity.search import FINE, Question
+from loadstone.figures import brief
+from loadstone.roofline import calibration
+from loadstone.roofline.setup import Efficiency
+
+
+def assumptions(found: Answer, asked: Asked, question: Question, spare: float) -> Iterator[str]:
+    """One sentence each."""
+    yield from _times(asked)
+    yield _arrivals(question, asked)
+    yield (
+        "Waits are those at the engine: no network, no tokenizer, no gateway. Lengths are normal, cut four standard deviations"
+        " above the mean; every answer has the length drawn for it."
+    )
+    if not spare:
+        yield "No reserve: the fleet is as small as keeps the objectives, without a spare replica (--headroom 10 keeps 10 % free)."
+    if found.best and found.best.replicas >= FINE * 2:
+        yield "So many replicas are counted by the hundredth."
+    yield from _prices(found)
+
+
+def _times(asked: Asked) -> Iterator[str]:
+    """Where the times of steps come from."""
+    if asked.base.calibration is None:
+        reached = Efficiency()
+        yield (
+            f"Steps by the roofline, at efficiencies that are assumptions until a calibration says better: {brief(100 * reached.bandwidth)} % of"
+            f" the bandwidth, {brief(100 * reached.compute)} % of the FLOP/s, {brief(1e6 * reached.layer_s)} us a layer and"
+            f" {brief(1e6 * reached.sequence_s)} us a sequence. loadstone roofline --fit RUN... measures yours."
+        )
+        return
+    measured = calibration.read(asked.base.calibration)
+    yield (
+        f"Steps by the roofline, at efficiencies measured on {measured.setup.gpu} with {measured.setup.model}"
+        f" (within {brief(measured.rms_percent)} % rms, {brief(measured.worst_percent)} % at worst); for any other device, model or"
+        " split they are taken over."
+    )
+
+
+def _arrivals(question: Question, asked: Asked) -> str:
+    smoothness = question.workload.smoothness
+    process = "Poisson" if smoothness == 1 else f"gamma, smoothness {smoothness:g}"
+    if asked.base.router == "round-robin":
+        return (
+            f"Arrivals are {process}, and one router deals all of them out in turn, so that a replica's come more evenly;"
+            " behind several routers, or one that draws lots, more replicas are needed."
+        )
+    return f"Arrivals are {process}, behind one router ({asked.base.router})."
+
+
+def _prices(found: Answer) -> Iterator[str]:
+    """The sources of prices; who pays knows better."""
+    told: dict[str, list[str]] = {}
+    for way in found.ways:
+        gpu = way.setup.gpu
+        source = gpu.sources.get("usd_hour", "no source")
+        if gpu.usd_hour is not None and source != OWN_PRICE:
+            entry = f"{gpu.name} {gpu.usd_hour:.2f}"
+            names = told.setdefault(source, [])
+            if entry not in names:
+                names.append(entry)
+    if told:
+        all_told = "; ".join(f"{', '.join(names)}: {source}" for source, names in told.items())
+        yield f"Prices, USD a device and hour, examples of on-demand offers (--price has yours): {all_told}."
+    unknown = sorted({way.setup.gpu.name for way in found.ways if way.setup.gpu.usd_hour is None})
+    if unknown:
+        yield f"Prices not known: {', '.join(unknown)}; --price NAME=USD tells one."

@@ -1,0 +1,325 @@
+"""An answer as a page for a terminal: the answer first, then what it rests on. Pure; no line is wider than asked.
+
+One rule: what is an assumption is called one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from loadstone.capacity import commands
+from loadstone.capacity.answer import PILING_UP, Answer, Way
+from loadstone.capacity.assumptions import assumptions
+from loadstone.capacity.candidates import Asked, LeftOut
+from loadstone.capacity.search import Question
+from loadstone.capacity.trial import Trial
+from loadstone.figures import brief, counted, figures
+from loadstone.slo import Objective
+from loadstone.terminal import fit, left, paint, printable, right, wrap
+from loadstone.tui.chart import Mark, Panel, chart
+
+SHORT = {
+    "time_to_first_token": "TTFT",
+    "inter_token_latency": "ITL",
+    "time_per_output_token": "TPOT",
+    "request_latency": "latency",
+}
+"""As the field writes it."""
+LABEL = 10
+"""Cells of what stands before a line."""
+ROWS = 12
+"""Of other ways; the rest is counted."""
+NEAREST = 3
+"""Setups that are shown where nothing keeps the objectives."""
+MOST_NAMES = 6
+HEIGHT = 8
+KINDS = {
+    "memory": "do not fit the memory",
+    "split": "cannot be split so",
+    "node": "more devices than are joined",
+    "objectives": "too slow",
+}
+"""Why setups are left out, in the order in which that is told."""
+
+
+class Page(NamedTuple):
+    """What a page is about, and how it looks."""
+
+    asked: Asked
+    question: Question
+    spare: float
+    workload: str
+    """As it was written."""
+    width: int
+    color: bool = False
+    unicode: bool = True
+
+
+def page(found: Answer, about: Page) -> str:
+    """The whole page."""
+    sections = [_head(found, about)]
+    if found.best:
+        sections += [_commands(found.best, about), _facts(found.best, about)]
+        sections += [_others(found, about), _left_out(found.left_out, about), _curve(found, about)]
+    else:
+        sections += [_nearest(found.left_out, about), _left_out(found.left_out, about)]
+    sections.append(_assumptions(found, about))
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def answered(found: Answer, about: Page) -> str:
+    """The answer in a sentence."""
+    load = f"{brief(about.question.rate)} requests/s of {about.workload}"
+    best = found.best
+    if best is None:
+        return f"Nothing keeps these objectives at {load}: no setup that was tried."
+    each = "" if best.setup.devices == 1 else f", {counted(best.replicas, 'replica')} of {best.setup.devices}"
+    cost = "at a price nobody told" if best.usd_hour is None else f"for {_usd(best.usd_hour)} an hour"
+    serve = "serves" if best.devices == 1 else "serve"
+    return (
+        f"{best.devices:,} x {best.setup.gpu.name} {serve} {load} {cost}"
+        f" ({best.capacity.options.quantization}{each})."
+    )
+
+
+def _head(found: Answer, about: Page) -> list[str]:
+    first, *rest = wrap(printable(answered(found, about)), about.width)
+    return [paint(first, "green" if found.best else "red", about.color), *rest]
+
+
+def _commands(best: Way, about: Page) -> list[str]:
+    options = best.capacity.options
+    lines = [f"Each of the {best.replicas:,} replicas:" if best.replicas > 1 else "The replica:"]
+    lines += _command(commands.serve(best.setup, options), about.width)
+    if commands.needs_a_copy(options):
+        lines += wrap(
+            f"(with a copy of the model in {options.quantization} in its place)", about.width, "  ", "  "
+        )
+    lines += ["A closer look, here:", *_command(commands.closer(best, about.question), about.width)]
+    return lines
+
+
+def _command(words: Sequence[str], width: int) -> list[str]:
+    """A command line over several lines; what is too wide for one is not cut, since it is to be copied."""
+    lines, line = [], "  " + words[0]
+    for word in words[1:]:
+        if len(line) + 1 + len(word) + 2 > width:
+            lines.append(line + " \\")
+            line = "      " + word
+        else:
+            line += " " + word
+    return [*lines, line]
+
+
+def _facts(best: Way, about: Page) -> list[str]:
+    lines = [
+        line
+        for name, text in _told(best, about)
+        for line in wrap(text, about.width, " " * LABEL, name.ljust(LABEL))
+    ]
+    return [*lines, *(fit(" " * LABEL + _kept(one, best.whole), about.width) for one in about.question.objectives if best.whole)]  # fmt: skip
+
+
+def _told(best: Way, about: Page) -> Iterator[tuple[str, str]]:
+    question = about.question
+    asked = question.workload
+    yield (
+        "load",
+        f"{brief(question.rate)} requests/s, {_tokens(asked.isl, asked.isl_stddev)} tokens in"
+        f" ({brief(question.rate * asked.isl)}/s) and {_tokens(asked.osl, asked.osl_stddev)} out"
+        f" ({brief(best.output_tokens_s)}/s)"
+        + (
+            f"; {asked.prefix:,} of those in are shared, {counted(asked.prefixes, 'prefix')}"
+            if asked.prefix
+            else ""
+        ),
+    )
+    if best.usd_million is not None and best.usd_hour is not None:
+        source = best.setup.gpu.sources.get("usd_hour", "not known")
+        yield (
+            "cost",
+            f"{_usd(best.usd_hour)} an hour, {figures(best.usd_million)} USD per million output tokens, at"
+            f" {_usd(best.setup.gpu.usd_hour or 0.0)} a device ({printable(source)})",
+        )
+    else:
+        yield (
+            "cost",
+            f"not known: no price of {best.setup.gpu.name}; --price {best.setup.gpu.name}=USD tells one",
+        )
+    at = best.capacity.at
+    if at is not None:
+        yield (
+            "replica",
+            f"sustains {brief(best.capacity.rate)} requests/s and {brief(at.output_tokens_s)} output tokens/s with"
+            f" {brief(at.running)} running; above that {_limit(best.limited_by)}",
+        )
+    if best.whole is not None:
+        yield "fleet", _fleet(best, best.whole, about)
+
+
+def _limit(limited_by: str) -> str:
+    if limited_by == PILING_UP:
+        return "requests pile up"
+    return f"{', '.join(_spelt(*one.rsplit('.', 1)) for one in limited_by.split(', '))} breaks"
+
+
+def _fleet(best: Way, whole: Trial, about: Page) -> str:
+    each = about.question.rate / best.replicas
+    simulated = f" ({whole.engines} of them simulated)" if whole.engines < best.replicas else ""
+    load = f"{brief(100 * each / best.capacity.rate)} % of that"
+    spare = f", {brief(100 * about.spare)} % kept free" if about.spare else ""
+    hits = f", {brief(100 * whole.hit_share)} % of prompts from the prefix cache" if whole.hit_share else ""
+    preempted = f", {counted(whole.preemptions, 'preemption')}" if whole.preemptions else ""
+    return (
+        f"{counted(best.replicas, 'replica')}{simulated} at {brief(each)} requests/s each, {load}{spare}:"
+        f" {brief(whole.running)} running{hits}{preempted}"
+    )
+
+
+def _kept(one: Objective, whole: Trial) -> str:
+    value = whole.values[one.metric, one.stat]
+    mark = "kept" if value is not None and value < one.limit_ms else "BROKEN"
+    return f"{left(_spelt(one.metric, one.stat), 14)} {right(figures(value), 6)} ms  < {brief(one.limit_ms)} ms  {mark}"
+
+
+def _others(found: Answer, about: Page) -> list[str]:
+    """The ways, the best one first."""
+    wide = about.width >= 100
+    rows = [_row(way, wide) for way in found.ways[:ROWS]]
+    heads = _row(None, wide)
+    lines = ["Ways, the cheapest first:", *_table([heads, *rows], 1, about.width)]  # fmt: skip
+    more = len(found.ways) - ROWS
+    return [*lines, f"and {more} more (--json has all)"] if more > 0 else lines
+
+
+def _row(way: Way | None, wide: bool) -> list[str]:
+    if way is None:
+        heads = ["replica", "replicas", "devices", "USD/h", "USD/M out", "req/s each", "batched"]
+        return [*heads, "limited by"] if wide else heads
+    cells = [
+        way.name,
+        f"{way.replicas:,}",
+        f"{way.devices:,}",
+        _plain(way.usd_hour),
+        figures(way.usd_million),
+        figures(way.capacity.rate),
+        f"{way.capacity.options.max_num_batched_tokens}",
+    ]
+    limit = ", ".join(
+        _spelt(*one.rsplit(".", 1)) if "." in one else one for one in way.limited_by.split(", ")
+    )
+    return [*cells, limit] if wide else cells
+
+
+def _table(rows: Sequence[Sequence[str]], names: int, width: int) -> list[str]:
+    """Columns as wide as what stands in them; the first `names` and a last one of words at the left, others at the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    words = {*range(names), *(at for at in range(len(widths)) if not any(row[at][:1].isdigit() or row[at] == "-" for row in rows[1:]))}  # fmt: skip
+    return [
+        fit("  ".join(left(cell, wide) if at in words else right(cell, wide) for at, (cell, wide) in enumerate(zip(row, widths, strict=True))).rstrip(), width)
+        for row in rows
+    ]  # fmt: skip
+
+
+def _left_out(left_out: Sequence[LeftOut], about: Page) -> list[str]:
+    if not left_out:
+        return []
+    lines = ["Left out:"]
+    for kind, words in KINDS.items():
+        names = [one.name for one in left_out if one.kind == kind]
+        if len(names) == 1:
+            [only] = [one for one in left_out if one.kind == kind]
+            lines += wrap(printable(f"{only.name}: {only.why}"), about.width, "    ", "  ")
+        elif names:
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            lines += wrap(
+                printable(f"{words}: {', '.join(names[:MOST_NAMES])}{more}"), about.width, "    ", "  "
+            )
+    return lines
+
+
+def _nearest(left_out: Sequence[LeftOut], about: Page) -> list[str]:
+    """Where nothing keeps the objectives: those that came nearest, and what it would take."""
+    slow = sorted(
+        (one for one in left_out if one.miss is not None), key=lambda one: (one.miss or 0.0, one.name)
+    )
+    if not slow:
+        return []
+    lines = ["Nearest:"]
+    for one in slow[:NEAREST]:
+        lines += wrap(printable(f"{one.name}: {one.why}"), about.width, "    ", "  ")
+    return lines
+
+
+def _curve(found: Answer, about: Page) -> list[str]:
+    """One replica by its rate: a table, and the first tail that is limited as a line."""
+    best = found.best
+    assert best is not None, "only an answer has a curve"
+    heads = ["req/s", "running", "TTFT p50", "p99", "ITL p50", "p99 ms", "tokens/s", ""]
+    each = about.question.rate / best.replicas
+    title = f"One replica of {counted(best.replicas, 'such replica')}, by its rate (asked: {brief(each)} requests/s):" if best.replicas > 1 else f"The replica, by its rate (asked: {brief(each)} requests/s):"  # fmt: skip
+    rows = [[*_point(one), _remark(one, about.question)] for one in found.curve]
+    return [
+        *wrap(title, about.width),
+        *_table([heads, *rows], 0, about.width),
+        "",
+        *_drawing(found, about, each),
+    ]
+
+
+def _point(one: Trial) -> list[str]:
+    ttft, itl = "time_to_first_token", "inter_token_latency"
+    values = [one.values[metric, stat] for metric in (ttft, itl) for stat in ("p50", "p99")]
+    return [figures(one.rate), figures(one.running), *map(figures, values), figures(one.output_tokens_s)]
+
+
+def _remark(one: Trial, question: Question) -> str:
+    if not one.sustained:
+        return "piles up"
+    broken = one.broken(question.objectives)
+    return f"{_spelt(broken[0].metric, broken[0].stat)} broken" if broken else ""
+
+
+def _drawing(found: Answer, about: Page, each: float) -> list[str]:
+    """The tail of the first objective against the rate."""
+    one = about.question.objectives[0]
+    stat = one.stat if (one.metric, one.stat) in found.curve[0].values else "p99"
+    points = [(trial.rate, value) for trial in found.curve if (value := trial.values[one.metric, stat])]
+    if len(points) < 2:
+        return []
+    best = found.best
+    assert best is not None, "only an answer has a curve"
+    return chart(
+        Panel(f"{_spelt(one.metric, stat)}, ms", points, best.capacity.rate),
+        [Mark(each, "asked")],
+        width=min(about.width, 76),
+        height=HEIGHT,
+        axis="requests/s",
+        unicode=about.unicode,
+    )
+
+
+def _assumptions(found: Answer, about: Page) -> list[str]:
+    lines = ["Assumptions:"]
+    for text in assumptions(found._replace(ways=found.ways[:ROWS]), about.asked, about.question, about.spare):
+        lines += wrap(printable(text), about.width, "  ", "- ")
+    return lines
+
+
+def _tokens(mean: int, stddev: int) -> str:
+    return f"{mean:,} ± {stddev:,}" if stddev else f"{mean:,}"
+
+
+def _spelt(metric: str, stat: str) -> str:
+    return f"{SHORT[metric]} {stat.replace('_', '.')}"
+
+
+def _usd(usd: float) -> str:
+    return f"{_plain(usd)} USD"
+
+
+def _plain(usd: float | None) -> str:
+    if usd is None:
+        return "-"
+    return f"{usd:,.2f}" if usd < 1000 else f"{usd:,.0f}"

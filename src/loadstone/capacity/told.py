@@ -1,0 +1,72 @@
+"""An answer as plain values for JSON: every number in full, null where something is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from loadstone import __version__
+from loadstone.capacity import commands
+from loadstone.capacity.answer import Answer, Way
+from loadstone.capacity.assumptions import assumptions
+from loadstone.capacity.candidates import Asked
+from loadstone.capacity.search import Question
+from loadstone.capacity.trial import Trial
+
+FORMAT = 1
+
+
+def told(found: Answer, asked: Asked, question: Question, spare: float) -> dict[str, Any]:
+    """The answer, and the question it is to."""
+    best = found.best
+    return {
+        "format": FORMAT,
+        "loadstone_version": __version__,
+        "question": {
+            "model": asked.model,
+            "rate": question.rate,
+            "workload": msgspec.to_builtins(question.workload),
+            "objectives": [one._asdict() for one in question.objectives],
+            "kept_free": spare,
+            "random_seed": question.seed,
+        },
+        "best": _way(best) if best else None,
+        "serve": " ".join(commands.serve(best.setup, best.capacity.options)) if best else None,
+        "closer_look": " ".join(commands.closer(best, question)) if best else None,
+        "fleet": _trial(best.whole) if best and best.whole else None,
+        "curve": [_trial(one) for one in found.curve],
+        "ways": [_way(one) for one in found.ways],
+        "left_out": [one._asdict() for one in found.left_out],
+        "assumptions": list(assumptions(found, asked, question, spare)),
+    }
+
+
+def _way(way: Way) -> dict[str, Any]:
+    options = way.capacity.options
+    return {
+        "gpu": way.setup.gpu.name,
+        "quantization": options.quantization,
+        "tensor_parallel_size": options.tensor_parallel_size,
+        "pipeline_parallel_size": options.pipeline_parallel_size,
+        "max_num_batched_tokens": options.max_num_batched_tokens,
+        "max_num_seqs": options.max_num_seqs or way.setup.max_num_seqs,
+        "replicas": way.replicas,
+        "devices": way.devices,
+        "usd_device_hour": way.setup.gpu.usd_hour,
+        "usd_hour": way.usd_hour,
+        "usd_million_output_tokens": way.usd_million,
+        "price_source": way.setup.gpu.sources.get("usd_hour"),
+        "replica_rate": way.capacity.rate,
+        "limited_by": way.limited_by.split(", "),
+        "tried_in_whole": way.whole is not None,
+    }
+
+
+def _trial(one: Trial) -> dict[str, Any]:
+    fields = one._asdict()
+    del fields["complete"]
+    return {
+        **fields,
+        "values": {f"{metric}.{stat}": value for (metric, stat), value in sorted(one.values.items())},
+    }
