@@ -127,7 +127,7 @@ def _simulate(setting: Setting) -> Exit:
     """The same story on a virtual clock: no server is reached, no process started, and nothing waited for."""
     from loadstone import virtual
 
-    setting = setting._replace(id=virtual.run_id(setting.seed))
+    setting = setting._replace(id=virtual.run_id(setting.seed), shortages=())
     config, home = setting.config, setting.home
     with ExitStack() as reported:
         with _log(home, config.output.log_level):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import polars as pl
 import pytest
@@ -220,3 +221,25 @@ def test_what_cannot_be_had_without_sockets_is_refused(profile, words, said):
     run = profile(words)
     assert run.code == 2
     assert said in run.err
+
+
+def test_an_interrupted_simulation_is_reported_as_far_as_it_came(started, wait_until, run_of, tmp_path):
+    process = started(f"profile {ENGINE} --concurrency 1 --duration 1000000 --artifact-dir run")
+    wait_until(lambda: any(tmp_path.glob("run/parts/*.parquet")))
+    process.send_signal(signal.SIGINT)
+    done = process.ended()
+    run = run_of(tmp_path / "run")
+    assert (done.code, run.log.end, run.log.stopped_by) == (130, "interrupted", "user"), done.err
+    assert done.out.startswith("SIMULATED: ")
+    assert run.report.outcomes.planned == sum(run.counts.values()) == run.counts["ok-length"] > 100
+
+
+def test_a_simulation_that_is_replaced_while_it_goes_on_is_left_alone(
+    started, wait_until, loadstone, tmp_path
+):
+    process = started(f"profile {ENGINE} --concurrency 1 --duration 1000000 --artifact-dir run")
+    wait_until(lambda: any(tmp_path.glob("run/parts/*.parquet")))
+    done = loadstone("profile", *ENGINE.split(), "--artifact-dir", "run", "--force", cwd=tmp_path)
+    assert (done.code, "its run still goes on" in done.err) == (2, True)
+    process.send_signal(signal.SIGINT)
+    assert process.ended().code == 130

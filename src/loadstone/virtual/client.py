@@ -262,10 +262,10 @@ class Client:
         request_id = f"{self._id_prefix}{row.request}"
         if call.sequences:
             found = ended(call, end, now, request_id, self._counted)
+            if (file := self._servers[call.target].truth) is not None:
+                file.add(truth.row(call, request_id))
         else:
             found = self._unanswered(call, end, now, request_id)
-        if (file := self._servers[call.target].truth) is not None:
-            file.add(truth.row(call, request_id))
         self._parts.add(found)
         self._flights.stop(call)
         self._unbegun.stop(call)

@@ -108,8 +108,21 @@ def _server(endpoint: EndpointConfig, url: str) -> Server:
     options = from_url(url)
     options = msgspec.structs.replace(options, model=",".join(endpoint.models) or options.model)
     path = registry.load("endpoints", endpoint.type).PATH if endpoint.path is None else endpoint.path
-    headers = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-    return Server(url, options, build.deployment(options), path, headers, _truth(options.truth))
+    return Server(
+        url,
+        options,
+        build.deployment(options),
+        path.partition("?")[0],
+        _headers(endpoint),
+        _truth(options.truth),
+    )
+
+
+def _headers(endpoint: EndpointConfig) -> dict[str, str]:
+    """The headers of every request, as the server reads them; its key is looked for in them."""
+    given = (header.partition(":") for header in endpoint.headers)
+    key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+    return key | {name.strip().lower(): value.strip() for name, _, value in given}
 
 
 def _truth(path: str | None) -> TruthFile | None:

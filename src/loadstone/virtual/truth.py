@@ -15,10 +15,7 @@ def row(call: Call, request_id: str) -> TruthRow:
     No bytes are made, so none are counted. Times count from the beginning of the virtual clock.
     """
     asked = call.asked
-    if asked is None:
-        return TruthRow(
-            request_id=request_id, received_ns=call.sent_ns, read_ns=call.sent_ns, prompt_tokens=0, end="done"
-        )
+    assert asked is not None, "the engine took it"
     sequences = call.sequences
     times = sorted(at_ns for sequence in sequences for at_ns in sequence.times())
     over = not call.left
