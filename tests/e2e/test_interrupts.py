@@ -189,7 +189,7 @@ def test_a_run_that_goes_on_is_left_alone(running, loadstone, tmp_path, run_of):
 def test_nothing_is_left_running(running, tmp_path):
     process = running(f"{SLOW} --workers 2")
     crew = psutil.Process(process.pid).children(recursive=True)
-    assert len(crew) == 3
+    assert len(crew) == 4
     process.send_signal(signal.SIGINT)
     process.ended()
     assert [child for child in crew if child.is_running()] == []
