@@ -7,7 +7,8 @@ real or virtual. One rule: a step costs the same however many sequences decode. 
 from __future__ import annotations
 
 from array import array
-from itertools import count
+from bisect import bisect_left
+from itertools import accumulate, count
 from typing import Generic, NamedTuple, TypeVar
 
 from loadstone.roofline.work import StepCost, Work
@@ -378,15 +379,14 @@ class Engine(Generic[S]):
         work, ends = self.last_work, self._ends
         taken = 0
         while taken < most and end_ns < until_ns:
-            before = taken
             _grow(work, 1, batch, growing)
-            for duration_ns in self._cost.steps_ns(work, min(most - taken, AT_ONCE_STEPS), batch, growing):
-                end_ns += duration_ns
-                ends.append(end_ns)
-                taken += 1
-                if end_ns >= until_ns:
-                    break
-            _grow(work, taken - before - 1, batch, growing)
+            durations = self._cost.steps_ns(work, min(most - taken, AT_ONCE_STEPS), batch, growing)
+            later = list(accumulate(durations, initial=end_ns))
+            more = bisect_left(later, until_ns, 1, len(later) - 1)  # the first that ends no sooner, or the last
+            ends.extend(later[1 : more + 1])
+            end_ns = later[more]
+            taken += more
+            _grow(work, more - 1, batch, growing)
         self.blocks.take(self._decodes.take(self.step + 2, taken))
         self._steps += taken
         return end_ns
