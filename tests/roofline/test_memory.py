@@ -43,10 +43,19 @@ def held(model, gpu="h100", stored=None, kv="bf16", utilization=0.9, **options):
 @pytest.mark.parametrize(("model", "stored", "tensor", "longest", "weight", "activation", "kv"), LOGS)
 def test_the_logs_of_starts(model, stored, tensor, longest, weight, activation, kv):
     found = held(model, stored=stored, tensor=tensor, max_model_len=longest)
-    assert found.weight_bytes / GIB == pytest.approx(weight, rel=0.01 if stored != "mxfp4" else 0.06)
+    assert found.weight_bytes / GIB == pytest.approx(weight, rel=0.01)
     assert found.activation_bytes / GIB == pytest.approx(activation, rel=0.005)
     # these versions did not yet take CUDA graphs off
     assert (found.kv_bytes + GRAPH_BYTES) / GIB == pytest.approx(kv, rel=0.015)
+
+
+def test_gpt_oss_120b_does_not_start_on_one_h100_unless_more_of_its_memory_is_used():
+    # logged: -2.14 GiB with 0.9 (vllm-project/vllm issue 23278), 3.33 GiB with 0.95 (llm-d-benchmark)
+    with pytest.raises(OutOfMemory, match="nothing is left"):
+        held("gpt-oss-120b", stored="mxfp4", max_model_len=16)
+    found = held("gpt-oss-120b", stored="mxfp4", utilization=0.95, max_model_len=16)
+    assert found.weight_bytes / GIB == pytest.approx(64.38, rel=0.005)
+    assert (found.kv_bytes + GRAPH_BYTES) / GIB == pytest.approx(3.33, abs=0.15)
 
 
 def test_the_cache_of_a_large_model_with_experts_on_four_devices():

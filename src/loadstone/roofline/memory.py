@@ -16,7 +16,7 @@ from loadstone.roofline.cost import check_split
 from loadstone.roofline.gpu import Gpu
 from loadstone.roofline.setup import Parallel, Precision, Weights
 from loadstone.roofline.shape import Shape
-from loadstone.roofline.weights import BITS, held_bytes, kv_layer_bytes, stage_layers
+from loadstone.roofline.weights import BITS, held_bytes, kv_layer_bytes, parts, stage_layers
 
 GIB = 2**30
 UTILIZATION = 0.92
@@ -32,6 +32,12 @@ CONTEXT_BYTES = round(0.13 * GIB)
 COLLECTIVE_BYTES = round(0.42 * GIB)
 """What communication keeps beside it for each other device (llm-d-benchmark: 0.55 GiB in all with two devices; from the
 178,880 tokens that vllm-project/vllm issue 21348 logs with four H100 about 1.6 GiB follow)."""
+PADDED_HIDDEN = 256
+"""Of mxfp4 experts vLLM fills the hidden size up to a multiple of this (vllm/model_executor/layers/quantization/mxfp4.py).
+
+So gpt-oss, 2880 wide, weighs 64.38 GiB (llm-d-benchmark) where its files have 60.8. Marlin fills the other side up as well,
+to 128: 65.97 GiB (vllm-project/vllm issue 23278). Which kernels are taken hangs on the version; that is left out.
+"""
 PEERS = 7
 """Other devices that buffers are kept for at most; an assumption."""
 GRAPH_BYTES = round(0.4 * GIB)
@@ -123,6 +129,17 @@ def activation_bytes(shape: Shape, weights: Weights, tensor: int, flags: Flags) 
     return round(max(sampling, feed_forward))
 
 
+def loaded_bytes(shape: Shape, weights: Weights, parallel: Parallel) -> int:
+    """Weight bytes of the device that holds most, as they lie in memory: mxfp4 experts are filled up there."""
+    held = held_bytes(shape, weights, parallel)
+    if weights != "mxfp4" or not shape.experts:
+        return held
+    part = parts(shape, weights, parallel)
+    layers = max(stage_layers(shape.layers, parallel.pipeline)) / shape.layers
+    padding = -shape.hidden % PADDED_HIDDEN / shape.hidden
+    return held + round(part.expert_layers * layers * part.experts * part.expert_bytes * padding)
+
+
 def token_bytes(shape: Shape, precision: Precision, parallel: Parallel, context: int) -> float:
     """KV cache of one token on one device, mean over a context: windowed layers keep no more than their window.
 
@@ -160,7 +177,7 @@ def memory(
     found = Memory(
         total_bytes=gpu.memory_bytes,
         usable_bytes=int(gpu.memory_bytes * utilization),
-        weight_bytes=held_bytes(shape, precision.weights, parallel),
+        weight_bytes=loaded_bytes(shape, precision.weights, parallel),
         activation_bytes=activation_bytes(shape, precision.weights, parallel.tensor, flags),
         other_bytes=0 if gpu.cpu else other,
         token_bytes=each,
@@ -224,7 +241,7 @@ def fitting_split(
     stages = range(parallel.pipeline + 1, shape.layers + 1)
     splits += [("--pipeline-parallel-size", n, replace(parallel, pipeline=n)) for n in stages]
     for flag, number, split in splits:
-        if splits_evenly(shape, split) and held_bytes(shape, precision.weights, split) <= room:
+        if splits_evenly(shape, split) and loaded_bytes(shape, precision.weights, split) <= room:
             return f"{flag} {number}"
     return None
 
