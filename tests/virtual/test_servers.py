@@ -81,3 +81,12 @@ def test_choices_are_streams_of_their_own(simulate):
         assert row["chunk_choice"] == [0, 1] * 4
         assert row["output_tokens"] == 8
     assert run.metric("inter_token_latency").p50 == 10
+
+
+@pytest.mark.parametrize("engines", [1, 2])
+def test_moments_at_which_nothing_happens_change_nothing(simulate, engines):
+    words = "--osl 40 --osl-stddev 15 --concurrency 5 --request-count 80 --duration 600"
+    plain = simulate(words, engines=engines, even=False)
+    looked_at = simulate(f"{words} --stop-when request_latency:0.0001", engines=engines, even=False)
+    assert looked_at.log.stopped_by is None
+    assert looked_at.table.equals(plain.table)
