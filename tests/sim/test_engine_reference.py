@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from tests.sim.worlds import WORK, World, fitting, play, real, reference, worlds
+from hypothesis import example, given, settings
+from tests.sim.reference_engine import Rules
+from tests.sim.worlds import WORK, Request, World, fitting, play, real, reference, worlds
+
+FIRST, SECOND = range(3000, 3009), range(2000, 2009)
+LESS_FOUND_FITS = World(
+    Rules(seqs=3, budget=16, blocks=14, size=3, threshold=2, reserves=False, window=8),
+    [
+        Request(45_100, 21, 8, tuple(FIRST[:6]), 0, None),
+        Request(50_100, 19, 10, tuple(SECOND), 0, None),
+        Request(51_600, 1, 19, tuple(FIRST[:7]), 0, None),
+    ],
+)
+"""One that gave way finds less and less of itself, and with less found its next chunk takes fewer blocks that are free."""
 
 
 def story(world: World, made, state) -> tuple[list, object, list]:
@@ -55,6 +67,7 @@ def test_step_by_step_it_does_what_the_plain_engine_does(world: World) -> None:
 
 
 @given(worlds())
+@example(LESS_FOUND_FITS)
 @settings(max_examples=400, deadline=None)
 def test_many_steps_at_once_are_the_same_steps(world: World) -> None:
     world = fitting(world)
