@@ -33,6 +33,7 @@ MEASUREMENTS = (
     "sim_server",
     "memory",
     "soak",
+    "published",
     "engine_speed",
 )
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))  # the bench stands beside the package
+
+from bench.published import page as published
 
 from loadstone.config import docs as config
 from loadstone.metrics import _docs as metrics
@@ -15,6 +20,7 @@ PAGES = {
     "config.schema.json": config.schema,
     "metrics.md": metrics.markdown,
     "faults.md": faults.markdown,
+    "roofline-validation.md": published.markdown,
 }
 
 if __name__ == "__main__":
