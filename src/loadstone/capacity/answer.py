@@ -94,6 +94,10 @@ def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answ
     tried = [
         (one, question, flags(one, asked.batched_tokens), spare) for one in found if isinstance(one, Setup)
     ]
+    if not tried:
+        first, *others = left_out
+        more = f" So it is with {len(others)} more." if others else ""
+        raise UsageError(f"plan: nothing to try. {first.name}: {first.why}{more}")
     results = list(apply(way, tried, "setups"))
     left_out += [one for one in results if isinstance(one, LeftOut)]
     ways = sorted((one for one in results if isinstance(one, Way)), key=_order)

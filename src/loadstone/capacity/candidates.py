@@ -19,8 +19,9 @@ from loadstone.sim.build import deployment
 from loadstone.sim.options import SimOptions
 
 TENSOR = (1, 2, 4, 8)
-BATCHED_TOKENS = (512, 1024, 2048, 4096, 8192, 16384)
-"""What a step may take: little keeps the gaps between tokens short, much takes prompts in fast."""
+BATCHED_TOKENS = (512, 1024, 2048, 4096, 8192, 16384, 256, 128)
+"""What a step may take: little keeps the gaps between tokens short, much takes prompts in fast. The search begins in the
+middle, so that little is left to be found."""
 OWN_PRICE = "--price"
 """The source of a price that was given."""
 
@@ -48,8 +49,6 @@ class Setup(NamedTuple):
 
     gpu: Gpu
     options: SimOptions
-    max_num_seqs: int = 0
-    """That its engine has."""
 
     @property
     def devices(self) -> int:
@@ -92,7 +91,9 @@ def setups(asked: Asked, workload: Workload) -> Iterator[Setup | LeftOut]:
                         pipeline_parallel_size=pipeline,
                         max_model_len=most,
                     )
-                    yield _fitting(Setup(gpu, options), explicit=bool(asked.tensor))
+                    yield _fitting(
+                        Setup(gpu, options), asked.batched_tokens or BATCHED_TOKENS, bool(asked.tensor)
+                    )
 
 
 def _most_tokens(asked: Asked, workload: Workload, shape: Shape) -> int:
@@ -157,7 +158,7 @@ def flags(setup: Setup, asked: Sequence[int]) -> list[SimOptions]:
     return [
         options
         for tokens in asked or BATCHED_TOKENS
-        if isinstance(_built(options := _taking(setup.options, tokens)), int)
+        if _refused(options := _taking(setup.options, tokens)) is None
     ]
 
 
@@ -165,21 +166,33 @@ def _taking(options: SimOptions, tokens: int) -> SimOptions:
     return msgspec.structs.replace(options, max_num_batched_tokens=tokens)
 
 
-def _fitting(setup: Setup, explicit: bool) -> Setup | LeftOut:
+def _fitting(setup: Setup, batched: Sequence[int], explicit: bool) -> Setup | LeftOut:
     """The setup, if it can be with some number of tokens that a step may take."""
     node = setup.gpu.node_devices
     if setup.options.tensor_parallel_size > node and not explicit:
         return LeftOut(name(setup), "node", f"{node} devices are joined, and no more.")
-    built = _built(_taking(setup.options, setup.options.max_num_batched_tokens or BATCHED_TOKENS[0]))
-    if isinstance(built, UsageError):
-        kind: Kind = "memory" if isinstance(built, OutOfMemory) else "split"
-        return LeftOut(name(setup), kind, str(built))
-    return setup._replace(max_num_seqs=built)
+    tried = [_refused(_taking(setup.options, tokens)) for tokens in batched]
+    if None in tried:
+        return setup
+    refused = tried[0]
+    kind: Kind = "memory" if isinstance(refused, OutOfMemory) else "split"
+    return LeftOut(name(setup), kind, str(refused))
 
 
-def _built(options: SimOptions) -> int | UsageError:
-    """The sequences that its engine runs at most, or why there is none."""
+def max_num_seqs(options: SimOptions) -> int:
+    """The sequences that its engine runs at most. UsageError: there is none."""
+    return deployment(options).engines[0].limits.max_num_seqs
+
+
+def _refused(options: SimOptions) -> UsageError | None:
+    """Why there is no such engine."""
+    sequences, tokens = options.max_num_seqs, options.max_num_batched_tokens
+    if sequences and tokens and sequences > tokens:
+        return UsageError(
+            f"--max-num-seqs {sequences}: vLLM refuses more than --max-num-batched-tokens, {tokens}."
+        )
     try:
-        return deployment(options).engines[0].limits.max_num_seqs
+        max_num_seqs(options)
     except UsageError as error:
         return error
+    return None

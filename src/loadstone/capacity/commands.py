@@ -7,7 +7,7 @@ import shlex
 import msgspec
 
 from loadstone.capacity.answer import Way
-from loadstone.capacity.candidates import Setup
+from loadstone.capacity.candidates import max_num_seqs
 from loadstone.capacity.search import Question
 from loadstone.config import ENGINE
 from loadstone.figures import figures
@@ -34,7 +34,7 @@ def model_id(word: str) -> str:
     return source.removeprefix(CONFIG) if source.startswith(CONFIG) else A_MODEL
 
 
-def serve(setup: Setup, options: SimOptions) -> list[str]:
+def serve(options: SimOptions) -> list[str]:
     """`vllm serve` for one replica, by word and pairs of words."""
     word = options.hf_config_path or options.model
     flags = [
@@ -50,7 +50,7 @@ def serve(setup: Setup, options: SimOptions) -> list[str]:
         flags.append(f"--quantization {VLLM[options.quantization]}")
     flags += [
         f"--max-num-batched-tokens {options.max_num_batched_tokens}",
-        f"--max-num-seqs {options.max_num_seqs or setup.max_num_seqs}",
+        f"--max-num-seqs {max_num_seqs(options)}",
         f"--max-model-len {options.max_model_len}",
         f"--gpu-memory-utilization {options.gpu_memory_utilization:g}",
     ]

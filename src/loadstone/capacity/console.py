@@ -73,7 +73,8 @@ def answered(found: Answer, about: Page) -> str:
     load = f"{brief(about.question.rate)} requests/s of {about.workload}"
     best = found.best
     if best is None:
-        return f"Nothing keeps these objectives at {load}: no setup that was tried."
+        tried = sum(one.kind == "objectives" for one in found.left_out)
+        return f"Nothing keeps the objectives at {load}: {counted(tried, 'setup')} tried, none does."
     each = "" if best.setup.devices == 1 else f", {counted(best.replicas, 'replica')} of {best.setup.devices}"
     cost = "at a price nobody told" if best.usd_hour is None else f"for {_usd(best.usd_hour)} an hour"
     serve = "serves" if best.devices == 1 else "serve"
@@ -91,7 +92,7 @@ def _head(found: Answer, about: Page) -> list[str]:
 def _commands(best: Way, about: Page) -> list[str]:
     options = best.capacity.options
     lines = [f"Each of the {best.replicas:,} replicas:" if best.replicas > 1 else "The replica:"]
-    lines += _command(commands.serve(best.setup, options), about.width)
+    lines += _command(commands.serve(options), about.width)
     if commands.needs_a_copy(options):
         lines += wrap(
             f"(with a copy of the model in {options.quantization} in its place)", about.width, "  ", "  "
@@ -188,14 +189,14 @@ def _others(found: Answer, about: Page) -> list[str]:
     wide = about.width >= 100
     rows = [_row(way, wide) for way in found.ways[:ROWS]]
     heads = _row(None, wide)
-    lines = ["Ways, the cheapest first:", *_table([heads, *rows], 1, about.width)]  # fmt: skip
+    lines = ["Ways, the cheapest first (USD/M: per million output tokens; req/s: of one replica):", *_table([heads, *rows], 1, about.width)]  # fmt: skip
     more = len(found.ways) - ROWS
     return [*lines, f"and {more} more (--json has all)"] if more > 0 else lines
 
 
 def _row(way: Way | None, wide: bool) -> list[str]:
     if way is None:
-        heads = ["replica", "replicas", "devices", "USD/h", "USD/M out", "req/s each", "batched"]
+        heads = ["replica", "replicas", "devices", "USD/h", "USD/M", "req/s", "batched"]
         return [*heads, "limited by"] if wide else heads
     cells = [
         way.name,
@@ -291,7 +292,7 @@ def _drawing(found: Answer, about: Page, each: float) -> list[str]:
     best = found.best
     assert best is not None, "only an answer has a curve"
     return chart(
-        Panel(f"{_spelt(one.metric, stat)}, ms", points, best.capacity.rate),
+        Panel(f"{_spelt(one.metric, stat)}, ms, by requests/s", points, best.capacity.rate),
         [Mark(each, "asked")],
         width=min(about.width, 76),
         height=HEIGHT,

@@ -153,7 +153,7 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         tuple[str, ...],
         _many(
             "--max-num-batched-tokens",
-            "Tokens of one step at most; default: 512 to 16384, doubling.",
+            "Tokens of one step at most; default: 128 to 16384, doubling.",
             _numbers,
             "N,...",
             group="Choices",

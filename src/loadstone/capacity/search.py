@@ -36,8 +36,8 @@ ENOUGH = 1.3
 """A trial that is too short by no more than this factor is not repeated."""
 RESOLUTION = 1.02
 """The rate found is within this factor of the largest one."""
-STRIDE = 1.4
-"""From a rate that is kept to the next one, until one is not."""
+STRIDE, SHORT_STRIDE = 1.4, 1.08
+"""From a rate that is kept to the next one, until one is not; where another set of flags has shown about where."""
 BETTER = 1.02
 """Other flags have to bring this much to be chosen."""
 LOOKED_AT = 8
@@ -77,10 +77,17 @@ class Capacity(NamedTuple):
 class Replica:
     """Trials of one setup with one set of flags."""
 
-    def __init__(self, question: Question, options: SimOptions, replicas: float | None = None) -> None:
+    def __init__(
+        self,
+        question: Question,
+        options: SimOptions,
+        replicas: float | None = None,
+        known: Trial | None = None,
+    ) -> None:
         self.options = options
         self._question = question
         self._replicas = replicas
+        self._known = known
         self._trials: dict[float, Trial] = {}
         self._alone: Trial | None = None
 
@@ -104,7 +111,7 @@ class Replica:
     def _long_enough(self, rate: float, to_the_end: bool) -> Trial:
         """A trial that lasts for `LIFETIMES` of its own requests, which nobody knows before."""
         below = [one for one in self.trials if one.rate < rate and one.complete]
-        count = self._count(rate, below[-1] if below else self.alone())
+        count = self._count(rate, below[-1] if below else self._known or self.alone())
         while True:
             found = self._run(rate, count, self._dealt(rate), to_the_end)
             longer = self._count(rate, found)
@@ -151,36 +158,49 @@ class Replica:
 def capacity(question: Question, choices: Sequence[SimOptions]) -> Capacity:
     """The best of several sets of flags for one replica; the first of those that are equally good."""
     best: Capacity | None = None
+    slack: int | None = None  # tokens of a step of which more change nothing
+    before: tuple[int, Trial] | None = None
     for options in choices:
-        replica = Replica(question, options)
+        tokens = options.max_num_batched_tokens or 0
+        if slack is not None and tokens > slack:
+            continue
+        known = best.at if best else None
+        replica = Replica(question, options, known=known)
         alone = replica.alone()
         rate = 0.0
-        if alone.keeps(question.objectives):
-            if best is None or not best.rate:
-                rate = _largest(replica, replica.burst_rate())
-            elif replica.keeps(best.rate * BETTER):
-                rate = _largest(replica, best.rate * BETTER)
+        if not alone.keeps(question.objectives):
+            pass
+        elif best is None or not best.rate:
+            rate = _largest(replica, replica.burst_rate(), STRIDE)
+        elif replica.keeps(best.rate * BETTER):
+            rate = _largest(replica, best.rate * BETTER, SHORT_STRIDE)
+        else:
+            tried = replica.try_rate(best.rate * BETTER)
+            if before is not None and tokens > before[0] and tried == before[1]:
+                slack = tokens
+            before = tokens, tried
         if best is None or rate > best.rate:
             best = Capacity(options, rate, replica.trials, alone)
     assert best is not None, "there is a choice of flags"
     return best
 
 
-def _largest(replica: Replica, guess: float) -> float:
-    """The largest rate that is kept; from a guess in strides to one that is and one that is not, then by halves."""
+def _largest(replica: Replica, guess: float, stride: float) -> float:
+    """The largest rate that is kept, if `ALONE_RATE` is.
+
+    From a guess in strides until one is kept and one is not, then by halves.
+    """
     kept, missed = 0.0, math.inf
     rate = guess
     while not kept or missed == math.inf:
         if replica.keeps(rate):
             kept = rate
-            rate *= STRIDE
+            rate *= stride
         else:
             missed = rate
-            rate /= STRIDE
-            if rate < ALONE_RATE:  # kept, as was seen
+            rate /= stride
+            if rate < ALONE_RATE:
                 return ALONE_RATE
-        if kept and missed < math.inf:
-            break
     while missed > kept * RESOLUTION:
         rate = (missed + kept) / 2
         if replica.keeps(rate):

@@ -10,7 +10,7 @@ from loadstone import __version__
 from loadstone.capacity import commands
 from loadstone.capacity.answer import Answer, Way
 from loadstone.capacity.assumptions import assumptions
-from loadstone.capacity.candidates import Asked
+from loadstone.capacity.candidates import Asked, max_num_seqs
 from loadstone.capacity.search import Question
 from loadstone.capacity.trial import Trial
 
@@ -32,7 +32,7 @@ def told(found: Answer, asked: Asked, question: Question, spare: float) -> dict[
             "random_seed": question.seed,
         },
         "best": _way(best) if best else None,
-        "serve": " ".join(commands.serve(best.setup, best.capacity.options)) if best else None,
+        "serve": " ".join(commands.serve(best.capacity.options)) if best else None,
         "closer_look": " ".join(commands.closer(best, question)) if best else None,
         "fleet": _trial(best.whole) if best and best.whole else None,
         "curve": [_trial(one) for one in found.curve],
@@ -50,7 +50,7 @@ def _way(way: Way) -> dict[str, Any]:
         "tensor_parallel_size": options.tensor_parallel_size,
         "pipeline_parallel_size": options.pipeline_parallel_size,
         "max_num_batched_tokens": options.max_num_batched_tokens,
-        "max_num_seqs": options.max_num_seqs or way.setup.max_num_seqs,
+        "max_num_seqs": max_num_seqs(options),
         "replicas": way.replicas,
         "devices": way.devices,
         "usd_device_hour": way.setup.gpu.usd_hour,
