@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from loadstone.slo import SHORT_NAMES
+
 DEEPEST = 64
 """Levels that a value may have: far more than any request needs, and all that reads or writes it can follow."""
 _LONE = re.compile(r"[\ud800-\udfff]")
@@ -87,14 +89,8 @@ def tables(texts: Sequence[str]) -> list[Any]:
     raise ValueError('must be a list of tables, such as [{"name": "steady"}].')
 
 
-SHORT_NAMES = {
-    "ttft": "time_to_first_token",
-    "tpot": "time_per_output_token",
-    "itl": "inter_token_latency",
-    "e2el": "request_latency",
-}
-"""What vLLM calls the metrics that a limit can be set on."""
 _NO_LIMIT = 'must be "METRIC:NUMBER ...", such as "time_to_first_token:200".'
+_OF_SLO = f"{_NO_LIMIT} METRIC<TIME is how --slo of loadstone roofline and plan limits a statistic."
 
 
 def limits(texts: Sequence[str]) -> dict[str, Any]:
@@ -104,8 +100,8 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
         name, _, text = word.partition(":")
         value = json_or_text(text)
         if not name or not _is_number(value):
-            raise ValueError(_NO_LIMIT)
-        found[SHORT_NAMES.get(name, name)] = value
+            raise ValueError(_OF_SLO if "<" in word else _NO_LIMIT)
+        found[SHORT_NAMES.get(name.lower(), name)] = value
     if not found:
         raise ValueError(_NO_LIMIT)
     return found
