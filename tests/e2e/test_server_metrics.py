@@ -8,6 +8,7 @@ import signal
 import polars as pl
 import pytest
 
+KEY = "sk-hunter2-1234567"
 SHORT = "--streaming --isl 32 --osl 8 --extra-inputs ignore_eos:true --random-seed 1"
 
 
@@ -99,3 +100,41 @@ def test_a_server_without_a_page_is_no_trouble(good, scripted):
     assert not (run.path / "server_metrics.parquet").exists()
     assert run.report.server[0].reasons["scrapes"].startswith("no page was read")
     assert "metrics" not in run.out.replace("server_metrics", "")
+
+
+def echo(wrong):
+    """A page that says what it was sent, in a way that is no page, or in one that is."""
+
+    def script(call, wire):
+        sent = call.headers.get("authorization", "")
+        page = f'up{{key="{sent}"}} 1\nvllm:generation_tokens_total 2\n'
+        body = (f"\x1b[31m{sent}\n" if wrong else page).encode()
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        wire.close()
+
+    return script
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_a_page_that_repeats_the_key_is_shown_nowhere(profile, scripted, wrong):
+    server = scripted(get=echo(wrong))
+    run = profile(
+        f"--url {server.url} --model m --streaming --isl 16 --request-count 3 --keep all --log-level debug"
+        f" --server-metrics {server.url}/other",
+        LOADSTONE_API_KEY=KEY,
+    )
+    asked = [call for call in server.calls if call.path in ("/metrics", "/other")]
+    assert {call.headers["authorization"] for call in asked} == {f"Bearer {KEY}"}
+    assert [log.scrapes > 0 for log in run.log.scrapes] == [not wrong] * 2
+    texts = [path.read_bytes().decode("latin-1") for path in run.path.rglob("*") if path.is_file()]
+    stored = [] if wrong else [str(read(run).rows())]
+    for text in (*texts, *stored, run.out, run.err):
+        assert "hunter2" not in text
+    shown = (run.out, run.err, *((run.path / name).read_text() for name in ("loadstone.log", "run.json")))
+    assert all("[31m" not in text for text in shown)
+    if wrong:
+        assert "was not read (--server-metrics): it is not in Prometheus's format." in " ".join(
+            run.out.split()
+        )
+    else:
+        assert '{"key":"Bearer ***"}' in set(read(run)["labels"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 
 import pytest
 from hypothesis import given
@@ -90,7 +91,7 @@ def test_a_moment_behind_the_number_is_not_taken_for_the_number():
 def test_a_number_that_is_none_any_more_is_told():
     parser = Parser()
     parser("a 1\n")
-    with pytest.raises(NotAPageError, match="not in Prometheus's format: a one"):
+    with pytest.raises(NotAPageError, match=r"^it is not in Prometheus's format$"):
         parser("a one\n")
     assert list(parser("a 2\n").values) == [2.0]
 
@@ -101,7 +102,7 @@ def test_a_number_that_is_none_any_more_is_told():
         ("", "it is empty"),
         (" \n", "it is empty"),
         ("# TYPE a gauge\n", "it has no sample"),
-        ("<!doctype html>\n<p>Hello</p>", "not in Prometheus's format: <!doctype html> <p>Hello</p>"),
+        ("<!doctype html>\n<p>Hello</p>", "^it is not in Prometheus's format$"),
         ('{"status": "ok"}', "not in Prometheus's format"),
         ('a{b="c', "not in Prometheus's format"),
         ("a{,} \n", "not in Prometheus's format"),
@@ -128,3 +129,43 @@ def test_any_text_is_a_page_or_told_to_be_none(text):
     except NotAPageError:
         return
     assert len(page.values) == len(page.series) > 0
+
+
+def test_why_a_text_is_no_page_repeats_nothing_of_it():
+    page = " ".join(["Bearer", "sk-hunter2", "\x1b[31m"])
+    with pytest.raises(NotAPageError) as told:
+        Parser()(page)
+    logged = traceback.format_exception(told.value)
+    assert not [line for line in logged if "Bearer sk" in line]
+    assert str(told.value) == "it is not in Prometheus's format"
+
+
+@pytest.mark.parametrize("later", ["1_0", "１", "1\t", "0x1", "1\r"])
+def test_only_what_the_parser_takes_for_a_number_is_one_the_second_time_too(later):
+    """`float` takes more than the parser does, such as 1_0."""
+
+    def read(parser):
+        try:
+            return list(parser(f"a {later}\n").values)
+        except NotAPageError:
+            return "no page"
+
+    parser = Parser()
+    parser("a 1\n")
+    assert read(parser) == read(Parser())
+
+
+def test_a_secret_of_ours_is_in_no_name_and_no_label():
+    parser = Parser(["sk-hunter2", "hunter2_x"])
+    parser('a{key="Bearer sk-hunter2",sk="2"} 1\nhunter2_x 2\n')
+    assert parser.series == [
+        Series("a", "unknown", "a", '{"key":"Bearer ***","sk":"2"}'),
+        Series("***", "unknown", "***", "{}"),
+    ]
+
+
+def test_a_secret_of_ours_is_no_value():
+    parser = Parser(["1234567890123", "12", "nan", "sk-hunter2"])
+    for _ in range(2):
+        page = parser("a 1234567890123\nb 12\nc NaN\nd 1.234567890123e+12\n")
+        assert str(page.values.tolist()) == "[nan, 12.0, nan, nan]"

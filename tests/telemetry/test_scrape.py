@@ -19,9 +19,10 @@ from .conftest import PAGE, http
 PATIENCE_S = 30.0
 
 
-def page(server, name="page", serves=(0,)):
+def page(server, name="page", serves=(0,), **more):
     address = (int(socket.AF_INET), ("127.0.0.1", server.port))
-    return PageJob(name=name, serves=serves, request=b"GET /metrics HTTP/1.1\r\n\r\n", addresses=[address])
+    request = b"GET /metrics HTTP/1.1\r\n\r\n"
+    return PageJob(name=name, serves=serves, request=request, addresses=[address], **more)
 
 
 @pytest.fixture
@@ -102,9 +103,7 @@ def test_a_page_that_never_comes_is_given_up_after_three_attempts(scraping, raw)
         look(child, number := number + 1)
     [log] = finished(child)
     assert (log.scrapes, log.failed, log.given_up) == (0, 3, True)
-    assert [(fault.fault, fault.count) for fault in log.faults] == [
-        ("it is not in Prometheus's format: <html>", 3)
-    ]
+    assert [(fault.fault, fault.count) for fault in log.faults] == [("it is not in Prometheus's format", 3)]
 
 
 def test_a_page_that_was_there_once_is_asked_for_to_the_end(scraping, raw, tmp_path):
@@ -170,3 +169,25 @@ def test_numbers_of_a_page_that_changes_its_form_go_to_their_series(scraping, ra
         ("a", '{"x":"1"}', 4.0),
         ("a", '{"x":"2"}', 5.0),
     ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        http("Bearer sk-hunter2 \x1b[31m\n"),
+        http("x", "200 OK", "Content-Encoding: sk-hunter2"),
+        http("sk-hunter2", "403 sk-hunter2"),
+        b"sk-hunter2 \x1b[31m\r\n\r\n",
+        http('a{key="sk-hunter2"} 1\n'),
+        http("a 1\nb{sk-hunter2} 1\n"),
+    ],
+)
+def test_what_a_page_repeats_of_a_secret_is_stored_and_told_nowhere(scraping, raw, tmp_path, answer):
+    server = raw(answer)
+    child = scraping(page(server, hidden=["sk-hunter2"]))
+    look(child, 1)
+    told = str(finished(child))
+    stored = [str(table(tmp_path).rows())] if (tmp_path / "server_metrics.parquet").exists() else []
+    for text in (told, *stored, (tmp_path / "log").read_text()):
+        assert "hunter2" not in text
+        assert "\x1b" not in text

@@ -1,4 +1,8 @@
-"""Reads one page once, in bounded time and size, and says why where that cannot be done."""
+"""Reads one page once, in bounded time and size, and says why where that cannot be done.
+
+One rule: what a server says of itself is repeated in no reason; only a proxy's refusal and the system's words are, as they
+may be shown.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +61,8 @@ def ask(page: PageJob) -> Read:
         fault = f"HTTP {status}"
     elif answer.too_large or len(exchanged.raw) >= once.MAX_BYTES:
         fault = f"the page is larger than {MOST_BYTES >> 20} MiB"
+    elif answer.compressed and answer.fault:
+        fault = "it is compressed, and could not be unpacked"  # the name of the encoding is the server's text
     elif answer.fault or not (answer.complete or _ended_by_close(answer)):
         fault = answer.fault or "the page was cut short"
     if fault is not None:

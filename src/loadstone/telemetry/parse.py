@@ -1,22 +1,28 @@
 """The text of a Prometheus page as samples, each in its series. Pure; knows no server and no clock.
 
-The meaning of a page is `prometheus_client`'s to find. Between two reads of one page little but numbers changes, so where
+One rule: nothing of the text goes into the words of an error, and no secret of ours into a series or a value. The meaning of a page is `prometheus_client`'s to find. Between two reads of one page little but numbers changes, so where
 all else is as it was, the numbers alone are read: a fortieth of the work, and the same result.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+
+from loadstone.config import hide
+from loadstone.config.secrets import LEAST
 
 MOST_SAMPLES = 100_000
 """Of one page; fifty times what a large engine has."""
 MOST_LINE_CHARS = 16_384
 """The parser's time grows with the square of a line."""
-FIRST_WORDS = 60
+_PLAIN = re.compile(r"[0-9.eE+\-NaInf ]*")
+"""What numbers are made of that `float` and the parser take for the same; not `1_0`, which only `float` takes."""
 
 
 class Series(NamedTuple):
@@ -40,13 +46,15 @@ class Page(NamedTuple):
 
 
 class NotAPageError(ValueError):
-    """The text is no Prometheus page; in words."""
+    """The text is no Prometheus page; in words that are all our own."""
 
 
 class Parser:
-    """Parses one page again and again."""
+    """Parses one page again and again. `hidden` are overwritten in names and labels; a value that is one is NaN."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: Sequence[str] = ()) -> None:
+        self._hidden = hidden
+        self._secret_values = frozenset(_numbers(hidden))
         self.series: list[Series] = []
         """Every series ever seen, by its number."""
         self._numbers: dict[Series, int] = {}
@@ -59,15 +67,19 @@ class Parser:
         lines, numbers = _split(text)
         if lines == self._lines:
             try:
-                return Page(self._series, array("d", map(float, numbers)))
+                return Page(self._series, self._shown(_floats(numbers)))
             except ValueError:
                 pass  # let the parser say what it is
         page = self._parsed(text)
-        plain = len(numbers) == len(page.values) and all(
-            _reads(number, value) for number, value in zip(numbers, page.values, strict=True)
-        )
+        plain = _reads(numbers, page.values)
         self._lines, self._series = (lines, page.series) if plain else ([], array("I"))
-        return page
+        return page._replace(values=self._shown(page.values))
+
+    def _shown(self, values: array[float]) -> array[float]:
+        """The values without those that are a secret."""
+        if not self._secret_values or self._secret_values.isdisjoint(values):
+            return values
+        return array("d", (math.nan if value in self._secret_values else value for value in values))
 
     def _parsed(self, text: str) -> Page:
         series: array[int] = array("I")
@@ -77,12 +89,36 @@ class Parser:
                 raise NotAPageError(f"it has more than {MOST_SAMPLES:,} samples")
             if found not in self._numbers:
                 self._numbers[found] = len(self.series)
-                self.series.append(found)
+                self.series.append(_masked(found, self._hidden))
             series.append(self._numbers[found])
             values.append(value)
         if not values:
             raise NotAPageError("it has no sample" if text.strip() else "it is empty")
         return Page(series, values)
+
+
+def _masked(series: Series, hidden: Sequence[str]) -> Series:
+    """The series without the `hidden` in its names and labels."""
+    labels = msgspec.json.decode(series.labels, type=dict[str, str])
+    shown = {hide(name, hidden): hide(value, hidden) for name, value in labels.items()}
+    return Series(
+        family=hide(series.family, hidden),
+        type=series.type,
+        name=hide(series.name, hidden),
+        labels=msgspec.json.encode(shown).decode(),
+    )
+
+
+def _numbers(hidden: Sequence[str]) -> Iterator[float]:
+    """Those secrets that a value can be: a key may consist of digits."""
+    for secret in hidden:
+        if len(secret) >= LEAST and _PLAIN.fullmatch(secret):
+            try:
+                value = float(secret)
+            except ValueError:
+                continue
+            if math.isfinite(value):
+                yield value
 
 
 def _samples(text: str) -> Iterator[tuple[Series, float]]:
@@ -96,11 +132,8 @@ def _samples(text: str) -> Iterator[tuple[Series, float]]:
             for sample in family.samples:
                 labels = msgspec.json.encode(dict(sorted(sample.labels.items()))).decode()
                 yield Series(family.name, family.type, sample.name, labels), float(sample.value)
-    except NotAPageError:
-        raise
-    except Exception as error:  # of any kind, for the text may be anything
-        words = " ".join(text.split())[:FIRST_WORDS]
-        raise NotAPageError(f"it is not in Prometheus's format: {words}") from error
+    except Exception:  # of any kind, for the text may be anything; its words may be words of the text
+        raise NotAPageError("it is not in Prometheus's format") from None
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
@@ -117,9 +150,19 @@ def _split(text: str) -> tuple[list[str], list[str]]:
     return lines, numbers
 
 
-def _reads(number: str, value: float) -> bool:
-    """Whether `float` takes the text for the value that the parser does."""
+def _floats(numbers: list[str]) -> array[float]:
+    """The numbers as `float` has them. Raises `ValueError` where one is not plainly a number."""
+    if not _PLAIN.fullmatch(" ".join(numbers)):
+        raise ValueError("not plain numbers")
+    return array("d", map(float, numbers))
+
+
+def _reads(numbers: list[str], values: array[float]) -> bool:
+    """Whether `float` takes the texts for the values that the parser does."""
     try:
-        return float(number) == value or (float(number) != float(number) and value != value)
+        read = _floats(numbers)
     except ValueError:
         return False
+    return len(read) == len(values) and all(
+        one == other or (one != one and other != other) for one, other in zip(read, values, strict=True)
+    )

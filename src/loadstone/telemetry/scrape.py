@@ -16,11 +16,13 @@ from pathlib import Path
 
 import msgspec
 
+from loadstone.config import hide
 from loadstone.folder import ScrapeFault, ScrapeLog
 from loadstone.telemetry.ask import FOR_GOOD, Read, ask
 from loadstone.telemetry.job import Done, Finish, Job, Look, Looked, Order, PageJob, Word
 from loadstone.telemetry.parse import NotAPageError, Page, Parser
 from loadstone.telemetry.store import MOST_SAMPLES, Scrape, Scrapes, write
+from loadstone.terminal import printable
 
 NICE = 19
 LOOK_S = 1.0
@@ -40,7 +42,7 @@ class Reading:
         self, page: PageJob, interval_s: float, changed: threading.Condition, most_samples: int
     ) -> None:
         self.page = page
-        self.parser = Parser()
+        self.parser = Parser(page.hidden)
         self.scrapes = Scrapes(most_samples)
         self.log = ScrapeLog(page=page.name, serves=page.serves)
         self._interval_ns = round(interval_s * 1e9)
@@ -96,14 +98,19 @@ class Reading:
             due_ns = max(due_ns + interval_ns, time.monotonic_ns())
 
     def _once(self) -> tuple[Read, Page | None, str | None]:
-        """One attempt: the page, or why there is none."""
+        """One attempt: the page, or why there is none, in words that may be shown."""
         read = ask(self.page)
         if read.text is None:
-            return read, None, read.fault
+            return read, None, self._told(read.fault or "")
         try:
             return read, self.parser(read.text), None
         except NotAPageError as error:
-            return read, None, str(error)
+            return read, None, self._told(str(error))
+        except Exception as error:  # its words may be words of the page, and a traceback would log them
+            return read, None, f"it could not be read ({type(error).__name__})"
+
+    def _told(self, fault: str) -> str:
+        return printable(hide(fault, self.page.hidden))
 
     def _note(self, read: Read, page: Page | None, fault: str | None, *, kept: bool) -> None:
         log = self.log
