@@ -38,6 +38,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     layer_s: Seconds
     sequence_s: Seconds
     link: Share
+    latency: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 1.0
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

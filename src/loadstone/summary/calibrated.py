@@ -77,7 +77,7 @@ def calibration(found: Fit, settled: Asked, where: Case, runs: Sequence[str]) ->
         loadstone_version=__version__,
         runs=tuple(runs),
         setup=settled,
-        reached=Reached(**msgspec.structs.asdict(reached)),
+        reached=Reached(**{name: getattr(reached, name) for name in Reached.__struct_fields__}),
         told={
             one.name: Told(prior=one.prior, value=one.value, error=one.error, reason=one.reason)
             for one in found.estimates
