@@ -56,7 +56,14 @@ class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
     """What each sequence of a step adds: sampling, its tokens' way out."""
     link: float = 0.5
     """Share of the links' peak that collective operations reach."""
+    latency: float = 1.0
+    """Multiple of the device's `link_latency_s` that each collective operation takes on top."""
+    least: bool = False
+    """Whether what a step depends on besides, and nobody knows, is taken at its least: every token chooses the same experts,
+    and a collective operation sends each byte once. Such a time is a bound and no estimate."""
 
 
-FLOOR = Efficiency(bandwidth=1.0, compute=1.0, step_s=0.0, layer_s=0.0, sequence_s=0.0, link=1.0)
+FLOOR = Efficiency(
+    bandwidth=1.0, compute=1.0, step_s=0.0, layer_s=0.0, sequence_s=0.0, link=1.0, latency=0.0, least=True
+)
 """The datasheet: no real step is faster."""
