@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import get_args
 
 import msgspec
 
@@ -12,6 +13,7 @@ from loadstone.capacity.search import Question
 from loadstone.config import ENGINE
 from loadstone.figures import figures
 from loadstone.roofline import models
+from loadstone.roofline.setup import Weights
 from loadstone.roofline.weights import weights_of
 from loadstone.sim.options import SimOptions
 
@@ -19,7 +21,7 @@ CONFIG = "config.json of "
 """Before the Hugging Face id, in the source of a known model's shape."""
 A_MODEL = "MODEL"
 """Stands for a model of which only the config is known."""
-VLLM = {"mxfp4": None, "bf16": None, "fp4": None, "int4": None, "int8": None, "fp32": None, "fp8": "fp8"}
+VLLM = {**dict.fromkeys(get_args(Weights)), "fp8": "fp8"}
 """What `--quantization` makes of weights in bf16 as they are loaded; None: a copy of the model in that type is needed."""
 MOST_REQUESTS = 20_000
 EACH = 500

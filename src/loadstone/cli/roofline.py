@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DRAWN = (".png", ".svg", ".html")
 ISL, OSL = 1024, 256
-WEIGHTS = ("fp32", "bf16", "fp8", "int8", "int4", "mxfp4", "fp4")
+WEIGHTS = ("fp32", "bf16", "fp8", "int8", "w8a16", "int4", "mxfp4", "fp4", "nvfp4a16")
 KV = ("auto", "fp32", "bf16", "fp8")
 ASSUMED = "assumed; --fit measures it"
 

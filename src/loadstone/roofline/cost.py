@@ -26,13 +26,15 @@ ARITHMETIC: dict[Weights, tuple[Compute, ...]] = {
     "bf16": ("bf16", "fp32"),
     "fp8": ("fp8", "bf16", "fp32"),
     "int8": ("int8", "bf16", "fp32"),
+    "w8a16": ("bf16", "fp32"),
     "int4": ("bf16", "fp32"),
     "mxfp4": ("bf16", "fp32"),
     "fp4": ("fp4", "bf16", "fp32"),
+    "nvfp4a16": ("bf16", "fp32"),
 }
 """In which arithmetic weights of a type are multiplied: the first that the hardware has.
 
-int4 and mxfp4 are unpacked to bf16 in the kernel (W4A16: Marlin, and Triton's for gpt-oss).
+What is quantized in its weights alone is unpacked to bf16 in the kernel (W4A16, W8A16: Marlin, and Triton's for gpt-oss).
 """
 
 

@@ -6,8 +6,11 @@ from typing import Literal
 
 import msgspec
 
-Weights = Literal["fp32", "bf16", "fp8", "int8", "int4", "mxfp4", "fp4"]
-"""How weights are stored. int4 and mxfp4 are multiplied as bf16 (W4A16), fp4 as fp4 where there is such hardware."""
+Weights = Literal["fp32", "bf16", "fp8", "int8", "w8a16", "int4", "mxfp4", "fp4", "nvfp4a16"]
+"""How weights are stored. int4 and mxfp4 are multiplied as bf16 (W4A16), fp4 as fp4 where there is such hardware.
+
+w8a16 are weights of 8 bits, nvfp4a16 those of fp4, whose activations are not quantized: they are multiplied as bf16.
+"""
 KvType = Literal["fp32", "bf16", "fp8"]
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+Part = Literal["attention", "shared", "dense"]
+"""What a layer has beside routed experts: attention, experts that every token goes through, a feed-forward part."""
 
 
 class Latent(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +56,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     windowed_layers: int = 0
     weights: str = "bf16"
     """The type in which its weights are published, as in `setup.Weights`."""
+    plain_parts: tuple[Part, ...] = ()
+    """Parts of its layers that are published as bf16 although the others are quantized."""
     max_model_len: int
     """The longest context it was made for, tokens."""
     source: str

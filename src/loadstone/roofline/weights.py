@@ -12,16 +12,18 @@ import msgspec
 
 from loadstone.errors import UsageError
 from loadstone.roofline.setup import KvType, Parallel, Weights
-from loadstone.roofline.shape import Shape
+from loadstone.roofline.shape import Part, Shape
 
 BITS: dict[Weights, float] = {
     "fp32": 32.0,
     "bf16": 16.0,
     "fp8": 8.0,
     "int8": 8.0,
+    "w8a16": 8.0,
     "int4": 4.0 + (16 + 4) / 128,
     "mxfp4": 4.0 + 8 / 32,
     "fp4": 4.0 + 8 / 16,
+    "nvfp4a16": 4.0 + 8 / 16,
 }
 """Bits that one quantized parameter takes, its share of scales included.
 
@@ -46,12 +48,14 @@ def plain_bytes(weights: Weights) -> int:
     return 4 if weights == "fp32" else 2
 
 
-def attention_is_plain(shape: Shape, weights: Weights) -> bool:
-    """Whether attention and shared experts stay bf16: with mxfp4 in a model with experts, which alone are mxfp4.
+def plain_parts(shape: Shape, weights: Weights) -> frozenset[Part]:
+    """The parts of a layer that stay bf16, whatever its other weights are: as the model was published.
 
-    Source: the `modules_to_not_convert` of openai/gpt-oss-120b's config.json.
+    With mxfp4 in a model with experts those alone are mxfp4, which says the `modules_to_not_convert` of
+    openai/gpt-oss-120b's config.json.
     """
-    return weights == "mxfp4" and shape.experts > 0
+    published = frozenset(shape.plain_parts) if weights == shape.weights else frozenset()
+    return published | {"attention", "shared"} if weights == "mxfp4" and shape.experts else published
 
 
 class Matrices(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,12 +220,16 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 def layer(shape: Shape, weights: Weights, tensor: int, *, with_experts: bool) -> Layer:
     """One layer on one of `tensor` devices."""
     part = matrices(shape)
-    attention = split_attention(shape, tensor) + (part.shared / tensor if with_experts else 0.0)
-    dense = 0.0 if with_experts else part.dense / tensor
-    attention_plain = attention_is_plain(shape, weights)
+    sizes: dict[Part, float] = {"attention": split_attention(shape, tensor)}
+    if with_experts:
+        sizes["shared"] = part.shared / tensor
+    else:
+        sizes["dense"] = part.dense / tensor
+    plain = plain_parts(shape, weights)
     return Layer(
-        quantized=dense + (0.0 if attention_plain else attention),
-        plain=(part.router if with_experts else 0) + (attention if attention_plain else 0.0),
+        quantized=sum(size for name, size in sizes.items() if name not in plain),
+        plain=(part.router if with_experts else 0)
+        + sum(size for name, size in sizes.items() if name in plain),
         norms=2 * shape.hidden,
     )
 
