@@ -179,6 +179,7 @@ def test_work_is_that_of_all_sequences() -> None:
     assert (work.sequences, work.new_tokens, work.prefill_tokens) == (2, 8, 7)
     assert work.kv_tokens == 7 + 14
     assert work.pairs == 7 + sum(range(8, 15))
+    assert (work.prefill_kv_tokens, work.prefill_pairs) == (14, sum(range(8, 15)))
     assert (work.window_kv_tokens, work.window_pairs) == (4 + 3 + 7, 4 + 7 * 4)
 
 

@@ -16,6 +16,8 @@ class Work:
         "kv_tokens",
         "new_tokens",
         "pairs",
+        "prefill_kv_tokens",
+        "prefill_pairs",
         "prefill_tokens",
         "sequences",
         "window_kv_tokens",
@@ -33,6 +35,10 @@ class Work:
         """Tokens whose keys and values are read: each sequence's context, its new tokens included."""
         self.pairs = 0
         """Query-key pairs: for every new token the tokens up to itself."""
+        self.prefill_kv_tokens = 0
+        """Those of `kv_tokens` that chunks of prompts read."""
+        self.prefill_pairs = 0
+        """Those of `pairs` that are of prompts."""
         self.window_kv_tokens = 0
         """`kv_tokens` in a windowed layer; equal to it where the cost knows no window."""
         self.window_pairs = 0
@@ -53,13 +59,21 @@ def prompt(tokens: int, before: int = 0, window: int | None = None) -> Work:
     work = Work()
     work.sequences = 1
     work.new_tokens = work.prefill_tokens = tokens
-    work.kv_tokens = work.window_kv_tokens = before + tokens
-    work.pairs = work.window_pairs = tokens * before + tokens * (tokens + 1) // 2
+    work.kv_tokens = work.window_kv_tokens = work.prefill_kv_tokens = before + tokens
+    work.pairs = work.window_pairs = work.prefill_pairs = tokens * before + tokens * (tokens + 1) // 2
     if window:
         over = max(before + tokens - window, 0)  # those of the new tokens that see fewer than all before them
         beyond = max(before - window, 0)
         work.window_kv_tokens = min(before, window - 1) + tokens
         work.window_pairs -= (over * (over + 1) - beyond * (beyond + 1)) // 2
+    return work
+
+
+def together(one: Work, other: Work) -> Work:
+    """Both in one step."""
+    work = Work()
+    for name in Work.__slots__:
+        setattr(work, name, getattr(one, name) + getattr(other, name))
     return work
 
 

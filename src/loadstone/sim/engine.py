@@ -334,7 +334,7 @@ class Engine(Generic[S]):
         batch = len(decodes.sequences)
         each = decodes.tokens_each
         work.sequences = batch
-        work.prefill_tokens = 0
+        work.prefill_tokens = work.prefill_kv_tokens = work.prefill_pairs = 0
         work.new_tokens = batch * each
         work.kv_tokens = decodes.kv_tokens + batch * each
         work.pairs = work.kv_tokens * each - batch * (each * (each - 1) // 2)
@@ -352,11 +352,14 @@ class Engine(Generic[S]):
 
     def _add_chunk(self, computed: int, chunk: int) -> None:
         work = self.last_work
+        pairs = chunk * computed + chunk * (chunk + 1) // 2
         work.sequences += 1
         work.prefill_tokens += chunk
         work.new_tokens += chunk
         work.kv_tokens += computed + chunk
-        work.pairs += chunk * computed + chunk * (chunk + 1) // 2
+        work.pairs += pairs
+        work.prefill_kv_tokens += computed + chunk
+        work.prefill_pairs += pairs
 
     def _duration_ns(self) -> int:
         duration_ns = self._cost.step_ns(self.last_work)
