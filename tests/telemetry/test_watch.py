@@ -71,13 +71,24 @@ def test_a_page_of_its_own_address_is_read_beside_them_once():
     assert found[2].request.startswith(b"GET /v1/metrics?key=hush-hush1 HTTP/1.1\r\n")
 
 
-def test_the_key_goes_to_hosts_of_ours_and_to_no_other():
-    given = config("http://127.0.0.1:9400", "http://gpu:9400", api_key="sk-key12345", headers=("X-Team: a",))
-    ours, other = jobs(given, reached("127.0.0.1:8000"))[1:]
-    assert b"sk-key12345" in ours.request
-    assert b"X-Team: a" in ours.request
-    assert b"sk-key12345" not in other.request
-    assert b"X-Team" not in other.request
+@pytest.mark.parametrize(
+    ("page", "same"),
+    [
+        ("https://API.example:8000/stats", True),
+        ("https://api.example:9400", False),
+        ("http://api.example:8000", False),
+        ("https://other.example:8000", False),
+    ],
+)
+def test_credentials_go_to_scheme_host_and_port_of_ours_and_to_no_other(page, same):
+    given = config(
+        page, api_key="sk-key12345", headers=("X-Team: a",), client_certificate="me.pem", client_key="me.key"
+    )
+    _, job = jobs(given, reached("https://api.example:8000/v1"))
+    assert (b"Authorization: Bearer sk-key12345" in job.request) is same
+    assert (b"X-Team: a" in job.request) is same
+    assert bool(job.tls and (job.tls.client_certificate or job.tls.client_key)) is same
+    assert "sk-key12345" in job.hidden
 
 
 def test_tls_is_that_of_the_run_for_a_host_of_ours():

@@ -122,7 +122,8 @@ class Watch:
 def page_jobs(config: Config, servers: Sequence[Reached], run_id: str) -> list[PageJob]:
     """The pages to read: that of every server, each once, then those asked for by their own address.
 
-    Key, headers, TLS settings and proxy go to hosts that requests go to, and to no other.
+    Key, headers and client certificate go to scheme, host and port of a server's own, and to no other; the way there (proxy,
+    trust in certificates) is that of the run for every page on a host of its.
     """
     jobs: dict[tuple[str, str], PageJob] = {}
     hidden = secrets(config.endpoint, config.server)
@@ -148,9 +149,12 @@ def page_jobs(config: Config, servers: Sequence[Reached], run_id: str) -> list[P
 
 def _elsewhere(target: Target, path: str, config: Config, servers: Sequence[Reached], run_id: str) -> PageJob:
     """A page that has an address of its own."""
-    ours = next((one for one in servers if one.target.host.lower() == target.host.lower()), None)
-    endpoint = config.endpoint if ours else EndpointConfig()
-    reached = _by_way_of(ours, target, endpoint)
+    near = [one for one in servers if one.target.host.lower() == target.host.lower()]
+    same = [one for one in near if (one.target.tls, one.target.port) == (target.tls, target.port)]
+    endpoint = (
+        config.endpoint if same else _without_credentials(config.endpoint) if near else EndpointConfig()
+    )
+    reached = _by_way_of(next(iter([*same, *near]), None), target, endpoint)
     return PageJob(
         name=masked_url(target.origin + path),
         serves=(),
@@ -162,6 +166,11 @@ def _elsewhere(target: Target, path: str, config: Config, servers: Sequence[Reac
         tunnel=reached.tunnel,
         hidden=secrets(config.endpoint, config.server),
     )
+
+
+def _without_credentials(endpoint: EndpointConfig) -> EndpointConfig:
+    """What is left for another port or scheme of a host: there may be somebody else, and plain text on the wire."""
+    return EndpointConfig(server_name=endpoint.server_name, insecure=endpoint.insecure, ca=endpoint.ca)
 
 
 def _by_way_of(ours: Reached | None, target: Target, endpoint: EndpointConfig) -> Reached:
