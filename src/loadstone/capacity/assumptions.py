@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loadstone.capacity.answer import Answer
 from loadstone.capacity.candidates import OWN_PRICE, Asked
-from loadstone.capacity.search import FINE, Question
+from loadstone.capacity.search import FINE, LESSER_FLEET, Question
 from loadstone.figures import brief
 from loadstone.roofline import calibration
 from loadstone.roofline.setup import Efficiency
@@ -53,7 +53,10 @@ def _arrivals(question: Question, asked: Asked) -> str:
             f"Arrivals are {process}, and one router deals all of them out in turn, so that a replica's come more evenly;"
             " behind several routers, or one that draws lots, more replicas are needed."
         )
-    return f"Arrivals are {process}, behind one router ({asked.base.router})."
+    return (
+        f"Arrivals are {process}, behind one router ({asked.base.router}); of more than {LESSER_FLEET} replicas so many are"
+        " simulated, with their share of the load."
+    )
 
 
 def _prices(found: Answer) -> Iterator[str]:

@@ -42,6 +42,9 @@ BETTER = 1.02
 """Other flags have to bring this much to be chosen."""
 LOOKED_AT = 8
 """Of more replicas behind a router that deals out in turn only so many are simulated: no other one changes anything there."""
+LESSER_FLEET = 16
+"""A greater fleet behind a router that looks at loads or prefixes is simulated as one of so many under its share of the load,
+which has less to choose from."""
 FINE = 100
 """Up to so many replicas they are counted one by one, above by the hundredth."""
 MORE = 1.5
@@ -229,19 +232,20 @@ def _fleet(options: SimOptions, replicas: int) -> Deployment[Request]:
 def fleet_trial(question: Question, found: Capacity, replicas: int, rate: float) -> Trial:
     """A load on so many replicas behind one router.
 
-    Of those behind one that deals out in turn at most `LOOKED_AT` are simulated, each with exactly the requests it gets.
+    Of those behind one that deals out in turn at most `LOOKED_AT` are simulated, each with exactly the requests it gets;
+    else at most `LESSER_FLEET`.
     """
     in_turn = found.options.router == "round-robin"
-    looked_at = min(replicas, LOOKED_AT) if in_turn else replicas
+    looked_at = min(replicas, LOOKED_AT if in_turn else LESSER_FLEET)
     alone = found.at.requests if found.at else LEAST_REQUESTS
     return trial(
         _fleet(found.options, looked_at),
         question.workload,
         rate * looked_at / replicas,
-        min(FLEET_LENGTH * alone * looked_at, max(MOST_FLEET_REQUESTS, LEAST_REQUESTS * looked_at)),
+        min(FLEET_LENGTH * alone * looked_at, MOST_FLEET_REQUESTS),
         question.objectives,
         seed=question.seed,
-        dealt=Dealt(replicas, looked_at),
+        dealt=Dealt(replicas, looked_at) if in_turn else None,
     )
 
 
@@ -265,8 +269,10 @@ def fewest(question: Question, found: Capacity, spare: float = 0.0) -> tuple[int
         while replicas > 1 and keeps(max(1, replicas - step)):
             replicas = max(1, replicas - step)
     else:
-        while replicas < most:
-            replicas += step
-            if keeps(replicas):
-                break
+        missed, stride = replicas, step
+        while replicas < most and not keeps(replicas := min(missed + stride, most)):
+            missed, stride = replicas, 2 * stride
+        while tried[replicas].keeps(question.objectives) and replicas - missed > step:
+            middle = (replicas + missed) // 2
+            missed, replicas = (missed, middle) if keeps(middle) else (middle, replicas)
     return replicas, fleet_trial(question, found, replicas, question.rate) if spare else tried[replicas]
