@@ -7,7 +7,7 @@ import pytest
 
 from loadstone.errors import UsageError
 from loadstone.roofline.calibration import FORMAT, Calibration, Measured, Reached, Told, read, text, write
-from loadstone.roofline.case import Asked, Case, asked, settled
+from loadstone.roofline.case import Asked, Case, asked, asked_of, case, settled
 from loadstone.roofline.gpus import find
 from loadstone.roofline.setup import Efficiency
 
@@ -122,3 +122,43 @@ def test_replicas_of_a_dense_model_are_engines_of_their_own():
     assert (case.parallel.data, case.replicas, case.words) == (
         1, 4, "llama-3.1-8b bf16 on h100-sxm, 4 engines",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "kv"),
+    [
+        ("gpu=h100,model=llama-3.1-8b", "bf16"),
+        ("gpu=h100,model=llama-3.1-8b,quantization=fp32", "fp32"),
+        ("gpu=h100,model=llama-3.1-8b,quantization=fp32,kv_cache_dtype=bf16", "bf16"),
+        ("gpu=h100,model=llama-3.1-8b,quantization=fp8", "bf16"),
+        ("gpu=h100,model=llama-3.1-8b,kv_cache_dtype=fp8", "fp8"),
+    ],
+)
+def test_a_kv_cache_that_nobody_asked_for_is_of_the_activations_type(words, kv):
+    assert settled(words, None).precision.kv == kv
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gpu=h100,model=Qwen/Qwen3-8B-FP8,tensor_parallel_size=2,data_parallel_size=3",
+        "gpu=h200,model=deepseek-v3,data_parallel_size=8,enable_expert_parallel=true,kv_cache_dtype=fp8",
+        "gpu=a100,model=llama-3.1-8b,num_speculative_tokens=3",
+    ],
+)
+def test_a_case_knows_the_words_for_it(words):
+    known = settled(words, None)
+    again = asked_of(known)
+    assert again is not None
+    assert case(again).words == known.words
+    assert (case(again).parallel, case(again).replicas, case(again).draft_tokens) == (
+        known.parallel, known.replicas, known.draft_tokens,
+    )  # fmt: skip
+
+
+def test_hardware_and_models_without_a_name_have_no_words():
+    known = settled("gpu=h100,model=llama-3.1-8b", None)
+    slow = msgspec.structs.replace(known, gpu=msgspec.structs.replace(known.gpu, bandwidth=1e12))
+    deep = msgspec.structs.replace(known, shape=msgspec.structs.replace(known.shape, layers=33))
+    assert asked_of(slow) is None
+    assert asked_of(deep) is None

@@ -11,7 +11,13 @@ from loadstone.errors import UsageError
 from loadstone.roofline.hf_config import shape_of
 from loadstone.roofline.models import MODELS
 from loadstone.roofline.shape import Latent, Shape
-from loadstone.roofline.weights import active_parameters, total_parameters
+from loadstone.roofline.weights import (
+    active_parameters,
+    matrices,
+    parts,
+    total_parameters,
+    weight_bytes,
+)
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -293,11 +299,15 @@ def test_windows(changes: dict[str, Any], windowed: tuple[int | None, int]) -> N
     assert (it.window, it.windowed_layers) == windowed
 
 
-def group(**weights: Any) -> dict[str, Any]:
-    return {
-        "quant_method": "compressed-tensors",
-        "config_groups": {"group_0": {"weights": weights, "targets": ["Linear"]}},
-    }
+def group(*, alone: bool = False, **weights: Any) -> dict[str, Any]:
+    """A group of compressed-tensors whose activations are quantized like its weights, or the weights alone."""
+    one = {"weights": weights, "input_activations": None if alone else weights, "targets": ["Linear"]}
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": one}}
+
+
+def quark(kind: str, *, alone: bool = False) -> dict[str, Any]:
+    every = {"weight": {"dtype": kind}, "input_tensors": None if alone else {"dtype": kind}}
+    return {"quant_method": "quark", "global_quant_config": every}
 
 
 @pytest.mark.parametrize(
@@ -309,19 +319,26 @@ def group(**weights: Any) -> dict[str, Any]:
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4"),
         ({"quant_method": "awq", "w_bit": 4}, "int4"),
         ({"quant_method": "gptq", "bits": 4}, "int4"),
-        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "gptq", "bits": 8}, "w8a16"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
         ({"quant_method": "modelopt_fp4"}, "fp4"),
-        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
-        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4"}}}, "mxfp4"),
-        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "int4"}}}, "int4"),
+        ({"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"}, "int4"),
+        (quark("fp8_e4m3"), "fp8"),
+        (quark("fp8_e4m3", alone=True), "w8a16"),
+        (quark("fp4"), "mxfp4"),
+        (quark("int4"), "int4"),
+        (quark("int8"), "int8"),
+        (quark("int8", alone=True), "w8a16"),
         (group(num_bits=8, type="float"), "fp8"),
+        (group(num_bits=8, type="float", alone=True), "w8a16"),
         (group(num_bits=8, type="int"), "int8"),
+        (group(num_bits=8, type="int", alone=True), "w8a16"),
         (group(num_bits=4, type="int", group_size=128), "int4"),
         (group(num_bits=4, type="float", group_size=16), "fp4"),
+        (group(num_bits=4, type="float", group_size=16, alone=True), "nvfp4a16"),
         (group(num_bits=4, type="float", group_size=32), "mxfp4"),
     ],
 )
@@ -335,13 +352,69 @@ def test_quantized_weights(quantization: dict[str, Any], weights: str) -> None:
         ({}, "bf16"),
         ({"torch_dtype": "float16"}, "bf16"),
         ({"torch_dtype": ...}, "bf16"),
-        ({"torch_dtype": "float32"}, "fp32"),
+        ({"torch_dtype": "float32"}, "bf16"),
         ({"torch_dtype": ..., "dtype": "torch.bfloat16"}, "bf16"),
-        ({"dtype": "float32"}, "fp32"),
+        ({"dtype": "float32"}, "bf16"),
     ],
 )
 def test_weights_that_are_not_quantized(changes: dict[str, Any], weights: str) -> None:
     assert shape(LLAMA, **changes).weights == weights
+
+
+def test_files_in_float32_are_served_in_16_bits_which_is_said() -> None:
+    assert shape(LLAMA).source == "config.json of it"
+    assert shape(LLAMA, torch_dtype="float32").source == (
+        "config.json of it; float32 is served as bf16 (--quantization fp32: as it is)"
+    )
+
+
+INT4_EXPERTS = {
+    "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+    "quant_method": "compressed-tensors",
+}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "parts"),
+    [
+        ({"ignore": ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*"]}, ("attention", "shared")),
+        ({"ignore": ["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"]}, ("dense",)),
+        ({"ignore": [f"model.layers.{n}.self_attn*" for n in range(61)]}, ("attention",)),
+        ({"modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]}, ("attention",)),
+        ({"modules_to_not_convert": ["self_attn"]}, ("attention",)),
+        (
+            {"ignore": [f"language_model.model.layers.{n}.self_attn.o_proj" for n in range(61)]},
+            ("attention",),
+        ),
+        ({"ignore": [f"model.layers.{n}.self_attn.o_proj" for n in range(30)]}, ()),
+        ({"ignore": [f"model.layers.{n}.mlp.gate" for n in range(61)]}, ()),
+        ({"ignore": ["lm_head"]}, ()),
+        ({}, ()),
+    ],
+)
+def test_parts_that_are_left_out_of_the_quantization(
+    left_out: dict[str, Any], parts: tuple[str, ...]
+) -> None:
+    it = shape(DEEPSEEK, quantization_config={**INT4_EXPERTS, **left_out})
+    assert set(it.plain_parts) == set(parts)
+
+
+def test_what_stays_bf16_is_held_and_streamed_as_bf16() -> None:
+    everything = shape(DEEPSEEK, quantization_config=INT4_EXPERTS)
+    experts = shape(DEEPSEEK, quantization_config={**INT4_EXPERTS, "ignore": ["re:.*self_attn.*", "re:.*shared_experts.*"]})  # fmt: skip
+    part = matrices(experts)
+    more = (61 * part.attention + 58 * part.shared) * (16 - 4.15625) / 8
+    assert weight_bytes(experts, "int4") - weight_bytes(everything, "int4") == pytest.approx(more)
+    flops = parts(experts, "int4").plain_flops - parts(everything, "int4").plain_flops
+    assert flops == pytest.approx(2 * (61 * part.attention + 58 * part.shared))
+    streamed = parts(experts, "int4").always_bytes - parts(everything, "int4").always_bytes
+    assert streamed == pytest.approx(more)
+    assert weight_bytes(experts, "fp8") == weight_bytes(everything, "fp8")  # another copy is another file
+
+
+def test_a_name_that_is_no_expression_is_refused() -> None:
+    message = refusal(LLAMA, quantization_config={**INT4_EXPERTS, "ignore": ["re:("]})
+    assert "leaves out 're:(', which is no expression" in message
 
 
 @pytest.mark.parametrize(
@@ -388,6 +461,11 @@ def test_tied_embeddings_where_nothing_is_said(model_type: str, tied: bool) -> N
         ({"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32768}, 262144),
         ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 131072),
         ({"rope_type": "yarn", "factor": 4.0}, 131072),
+        ({"type": "linear", "factor": 4.0}, 524288),
+        ({"type": "dynamic", "factor": 2.0}, 262144),
+        ({"rope_type": "longrope", "factor": 4.0}, 131072),
+        ({"rope_type": "linear", "factor": 1e308}, 1 << 40),
+        ({"type": "mrope", "mrope_section": [16, 24, 24]}, 131072),
         ({"rope_type": "yarn", "factor": float("nan"), "original_max_position_embeddings": 32768}, 131072),
     ],
 )
@@ -423,6 +501,13 @@ def test_a_size_may_be_written_as_a_float() -> None:
         (LLAMA, {"num_key_value_heads": 5}, "num_key_value_heads is 5, which does not divide 32 heads"),
         (LLAMA, {"num_attention_heads": 24}, "head_dim is missing, and 24 heads do not divide hidden_size 4096"),
         (LLAMA, {"is_encoder_decoder": True}, "is_encoder_decoder is true"),
+        (LLAMA, {"attn_type_list": [0, 1] * 16}, "attn_type_list has layers of linear attention"),
+        (DEEPSEEK, {"index_topk": 2048}, "index_topk is set: its attention reads a choice of the tokens"),
+        (QWEN3_MOE, {"parallel_attn_mlp_res": True}, "parallel_attn_mlp_res is set"),
+        (LLAMA, {"num_kv_shared_layers": 10}, "num_kv_shared_layers is set"),
+        (LLAMA, {"model_type": "bert"}, "model_type is bert, which encodes and decodes nothing"),
+        (LLAMA, {"architectures": ["Qwen2ForSequenceClassification"]}, "which writes no answer"),
+        (LLAMA, {"quantization_config": {"quant_method": "modelopt", "quant_algo": "W3"}}, "the unknown quant_algo 'W3'"),
         (LLAMA, {"mamba_d_state": 128}, "mamba_d_state belongs to a model whose layers are not all attention"),
         (LLAMA, {"layer_types": ["linear_attention"] * 32}, "layer_types has linear_attention"),
         (LLAMA, {"layer_types": ["full_attention"] * 31}, "layer_types has 31 entries for 32 layers"),
@@ -448,6 +533,42 @@ def test_what_cannot_be_is_named(config: dict[str, Any], changes: dict[str, Any]
 def test_a_config_that_is_no_object() -> None:
     with pytest.raises(UsageError, match="it is no object but list"):
         shape_of([], "it")  # type: ignore[arg-type]
+
+
+def test_keys_that_say_nothing_unusual_are_read_over() -> None:
+    plain = {"attn_type_list": [1] * 32, "num_kv_shared_layers": 0, "architectures": ["LlamaForCausalLM"]}
+    assert shape(LLAMA, **plain) == shape(LLAMA)
+
+
+def test_what_gemma_3_leaves_out_is_that_of_its_family() -> None:
+    text = {
+        "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+        "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024,
+    }  # fmt: skip
+    it = shape({"model_type": "gemma3", "text_config": text, "torch_dtype": "bfloat16"})
+    assert (it.heads, it.kv_heads, it.head_dim, it.vocabulary) == (8, 4, 256, 262208)
+    assert (it.window, it.windowed_layers, it.max_model_len) == (1024, 29, 131072)
+    # 4.3 B with its eyes of 0.4 B: google/gemma-3-4b-it
+    assert total_parameters(it) == pytest.approx(3.88e9, rel=0.001)
+
+
+def test_windows_may_be_written_as_letters() -> None:
+    it = shape(LLAMA, model_type="exaone4", sliding_window=4096, sliding_window_pattern="LLLG")
+    assert (it.window, it.windowed_layers) == (4096, 24)
+
+
+def test_sizes_of_parts_may_stand_in_tables_of_their_own() -> None:
+    it = shape(
+        {
+            "model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "max_seq_len": 32768, "vocab_size": 100352,
+            "ffn_config": {"moe_num_experts": 16, "moe_top_k": 4, "ffn_hidden_size": 10752},
+            "attn_config": {"kv_n_heads": 8},
+        }
+    )  # fmt: skip
+    assert (it.kv_heads, it.experts, it.experts_per_token, it.expert_ffn) == (8, 16, 4, 10752)
+    # 132 B in all, 36 B active: databricks/dbrx-instruct
+    assert total_parameters(it) == pytest.approx(132e9, rel=0.005)
+    assert active_parameters(it) == pytest.approx(36e9, rel=0.01)
 
 
 VALUES = st.none() | st.booleans() | st.integers(-2, 100) | st.floats() | st.text(max_size=3)

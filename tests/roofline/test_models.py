@@ -70,7 +70,7 @@ def test_names_of_a_model(asked: str, name: str) -> None:
     [
         ("Qwen/Qwen3-8B-FP8", "qwen3-8b", "fp8"),
         ("Qwen/Qwen2.5-7B-Instruct-AWQ", "qwen2.5-7b", "int4"),
-        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "qwen2.5-7b", "int8"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "qwen2.5-7b", "w8a16"),
         ("RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8-dynamic", "llama-3.1-70b", "fp8"),
         ("nvidia/Llama-3.3-70B-Instruct-NVFP4", "llama-3.1-70b", "fp4"),
         ("unsloth/gpt-oss-20b-BF16", "gpt-oss-20b", "bf16"),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from loadstone.errors import UsageError
+from loadstone.roofline.calibration import FORMAT, Calibration, Reached, write
+from loadstone.roofline.case import Asked
+from loadstone.roofline.gpus import find
+from loadstone.roofline.setup import Efficiency
 from loadstone.roofline.work import Work, decodes, prompt
 from loadstone.sim.build import deployment
+from loadstone.sim.case import case_of, modelled
 from loadstone.sim.engine import Engine, Limits
 from loadstone.sim.options import SimOptions
 from loadstone.sim.sequence import Sequence
@@ -157,3 +163,31 @@ def test_a_work_object_is_not_shared_between_engines() -> None:
     built = deployment(SimOptions(data_parallel_size=2))
     assert isinstance(built.engines[0].last_work, Work)
     assert built.engines[0].last_work is not built.engines[1].last_work
+
+
+# ---- the case that it is ------------------------------------------------------------------------------------
+
+
+def test_the_engine_and_what_it_is_compared_with_are_of_the_same_case() -> None:
+    options = SimOptions(**LLAMA, num_speculative_tokens=3, quantization="fp32")
+    case = case_of(options)
+    assert case is not None
+    assert (case.draft_tokens, case.precision.weights, case.precision.kv) == (3, "fp32", "fp32")
+    step_ns = case.roofline(Efficiency()).step_ns(prompt(5000))
+    assert first_step_ns(5000, **LLAMA, quantization="fp32", max_num_batched_tokens=8192) == step_ns
+
+
+def test_a_calibration_of_one_device_lends_another_its_efficiency_alone(tmp_path) -> None:
+    slow = msgspec.structs.replace(find("cpu"), bandwidth=1e9)
+    made = Calibration(
+        format=FORMAT, made="2026-12-01T00:00:00Z", loadstone_version="0", runs=(), hardware=slow,
+        setup=Asked(gpu="cpu", model="qwen3-0.6b"),
+        reached=Reached(bandwidth=0.5, compute=0.5, step_s=0.0, layer_s=0.0, sequence_s=0.0, link=0.5),
+        told={}, rms_percent=0.0, worst_percent=0.0, points=(),
+    )  # fmt: skip
+    write(made, tmp_path / "cal.toml")
+    path = str(tmp_path / "cal.toml")
+    for named, bandwidth in ((None, 1e9), ("cpu-2-core", 1e9), ("h100", find("h100").bandwidth)):
+        found = modelled(SimOptions(gpu=named, model="qwen3-0.6b", calibration=path))
+        assert found is not None
+        assert (found[0].gpu.bandwidth, found[1].bandwidth) == (bandwidth, 0.5)

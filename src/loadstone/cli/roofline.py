@@ -64,7 +64,9 @@ def _names(table: str) -> Sequence[str]:
 @click.option(
     "--quantization", type=click.Choice(WEIGHTS), help="Type of the weights; default: as published."
 )
-@click.option("--kv-cache-dtype", type=click.Choice(KV), help="Type of the KV cache; auto: bf16.")
+@click.option(
+    "--kv-cache-dtype", type=click.Choice(KV), help="Type of the KV cache; auto: that of the activations."
+)
 @click.option(
     "--gpu-memory-utilization",
     type=click.FloatRange(0, 1, min_open=True),

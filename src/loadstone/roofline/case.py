@@ -27,9 +27,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     draft_tokens: int = 0
     """Tokens that speculation may add to a sequence's step."""
 
-    def roofline(self, efficiency: Efficiency = FLOOR) -> Roofline:
-        """The cost of its steps; without an efficiency that of the datasheet. UsageError: it cannot be split so."""
-        return Roofline(self.shape, self.gpu, self.precision, self.parallel, efficiency)
+    def roofline(self, efficiency: Efficiency | None = None) -> Roofline:
+        """The cost of its steps where all replicas are equally busy; without an efficiency the floor of one of them.
+
+        The floor is the datasheet's, and takes the other replicas that share the experts to be idle. UsageError: it cannot
+        be split so.
+        """
+        others = 0.0 if efficiency is None else 1.0
+        return Roofline(
+            self.shape, self.gpu, self.precision, self.parallel, efficiency or FLOOR, others=others
+        )
 
     @property
     def words(self) -> str:
@@ -61,12 +68,12 @@ def case(asked: Asked, gpu: Gpu | None = None) -> Case:
 
     shape = models.find(asked.model)
     together = asked.enable_expert_parallel and shape.experts > 0
+    weights = asked.quantization or weights_of(shape)
     found = Case(
         gpu=gpu or gpus.find(asked.gpu),
         shape=shape,
         precision=Precision(
-            weights=asked.quantization or weights_of(shape),
-            kv="bf16" if asked.kv_cache_dtype == "auto" else asked.kv_cache_dtype,
+            weights=weights, kv=auto_kv(weights) if asked.kv_cache_dtype == "auto" else asked.kv_cache_dtype
         ),
         parallel=Parallel(
             tensor=asked.tensor_parallel_size,
@@ -79,6 +86,40 @@ def case(asked: Asked, gpu: Gpu | None = None) -> Case:
     )
     found.roofline()
     return found
+
+
+def auto_kv(weights: Weights) -> KvType:
+    """The type of the KV cache where none is asked for: that of the activations, as vLLM's `auto`."""
+    return "fp32" if weights == "fp32" else "bf16"
+
+
+def asked_of(known: Case) -> Asked | None:
+    """Words that ask for this case again; None where its model or its devices have no name that is known."""
+    from loadstone.roofline import gpus, models
+
+    name = known.shape.name
+    model = name if name in models.MODELS else known.shape.source.partition(";")[0]
+    found = Asked(
+        gpu=known.gpu.name,
+        model=model,
+        tensor_parallel_size=known.parallel.tensor,
+        pipeline_parallel_size=known.parallel.pipeline,
+        data_parallel_size=known.replicas,
+        enable_expert_parallel=known.parallel.expert,
+        quantization=known.precision.weights,
+        kv_cache_dtype="auto"
+        if known.precision.kv == auto_kv(known.precision.weights)
+        else known.precision.kv,
+        num_speculative_tokens=known.draft_tokens,
+    )
+    if gpus.GPUS.get(known.gpu.name) != known.gpu:
+        return None
+    try:
+        again = case(found)
+    except UsageError:
+        return None
+    shape = msgspec.structs.replace(again.shape, weights=known.shape.weights, source=known.shape.source)
+    return found if (shape, again.words) == (known.shape, known.words) else None
 
 
 def asked(words: str, model: str | None, where: str = "--roofline") -> Asked:

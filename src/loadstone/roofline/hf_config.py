@@ -12,13 +12,13 @@ from typing import Any
 
 from loadstone.errors import UsageError
 from loadstone.roofline.hf_keys import Config
-from loadstone.roofline.hf_quantization import weights_type
+from loadstone.roofline.hf_quantization import DTYPES, plain_parts, weights_type
 from loadstone.roofline.shape import Latent, Shape
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads")
-KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num", "kv_n_heads")
 FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
 VOCABULARY = ("vocab_size", "padded_vocab_size")
 POSITIONS = (
@@ -30,11 +30,13 @@ POSITIONS = (
     "n_ctx",
 )
 EXPERTS = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
-EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk")
+EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", "moe_top_k")  # fmt: skip
 SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 SHARED_FFN = ("shared_expert_intermediate_size", "shared_intermediate_size")
 LANGUAGE = ("text_config", "llm_config", "language_config", "thinker_config")
 """Where a model that also sees or hears keeps the part that writes."""
+NESTED = ("attn_config", "ffn_config")
+"""Where DBRX and MPT keep the sizes of parts."""
 OUTER = ("quantization_config", "compression_config", "torch_dtype", "dtype", "tie_word_embeddings")
 """What such a model says once for all its parts."""
 
@@ -46,21 +48,49 @@ TIED = frozenset(("bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "ge
 """Families whose output matrix is the embedding table unless they say otherwise."""
 WINDOW_EVERY = {"gemma2": 2, "gpt_oss": 2, "cohere2": 4, "llama4_text": 4, "gemma3": 6, "gemma3_text": 6}
 """Of so many layers of a family one attends to all tokens, where its config does not list them."""
+GEMMA_3 = {
+    "vocab_size": 262208,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+}
+DEFAULTS = {"gemma3_text": GEMMA_3}
+"""Sizes that a family's files leave out, by its code in transformers (`Gemma3TextConfig`)."""
 DEFAULT_POSITIONS = {"bloom": 2048, "falcon": 2048}
 """The longest context of families whose files need not name it."""
+STRETCHED = ("llama3", "longrope", "su")
+"""Kinds of stretched positions whose files give the length that they come to."""
 LONGEST = 1 << 40
 """No context is longer."""
 NOT_TRANSFORMERS = (
     "attn_layer_period",
     "block_configs",
     "hybrid_override_pattern",
+    "linear_attn_config",
     "linear_num_value_heads",
+    "lru_width",
     "mamba_d_state",
+    "mamba_num_heads",
     "ssm_cfg",
     "ssm_state_size",
     "state_size",
 )
 """Keys of models whose layers differ in kind: state spaces, linear attention, or searched layer by layer."""
+OTHER_WISE = {
+    "index_topk": "is set: its attention reads a choice of the tokens (DeepSeek sparse attention)",
+    "num_kv_shared_layers": "is set: some of its layers keep no keys and values of their own",
+    "parallel_attn_mlp_res": "is set: its layers have a dense part beside their experts",
+}
+"""Keys that, where they are neither 0 nor false, change what a layer reads or computes in a way that is not known here."""
+ENCODERS = frozenset(("albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "esm", "longformer", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta"))  # fmt: skip
+"""Families that answer with vectors or labels and decode nothing."""
+NO_ANSWER = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
+"""Endings of architectures that do so."""
 ONLY = "The roofline knows decoder-only transformers; use another model."
 
 
@@ -72,7 +102,7 @@ def shape_of(config: Mapping[str, Any], name: str) -> Shape:
     """
     if not isinstance(config, Mapping):
         raise UsageError(f"config.json of {name}: it is no object but {type(config).__name__}.")
-    it = Config(language_part(config), name)
+    it = Config(whole(language_part(config)), name)
     refuse_other_kinds(it)
     layers, hidden, heads = it.needed(*LAYERS), it.needed(*HIDDEN), it.needed(*HEADS)
     experts = it.size(*EXPERTS, least=0) or 0
@@ -107,8 +137,9 @@ def shape_of(config: Mapping[str, Any], name: str) -> Shape:
         window=window,
         windowed_layers=windowed_layers,
         weights=weights_type(it),
+        plain_parts=plain_parts(it, layers, dense_layers, experts),
         max_model_len=longest,
-        source=f"config.json of {name}",
+        source=f"config.json of {name}{remark(it)}",
     )
 
 
@@ -124,13 +155,38 @@ def language_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return config
 
 
+def whole(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config with the sizes that it keeps in parts of its own, and those that its family leaves out."""
+    inner = [part for key in NESTED if isinstance(part := config.get(key), Mapping)]
+    given = {key: value for key, value in config.items() if value is not None}
+    defaults = DEFAULTS.get(str(config.get("model_type", "")).lower(), {})
+    return {**defaults, **{key: value for part in inner for key, value in part.items()}, **given}
+
+
 def refuse_other_kinds(it: Config) -> None:
-    """UsageError: the model has encoders, or layers that are not attention."""
+    """UsageError: the model has encoders or writes nothing, or has layers that are not attention to all that came before."""
     if it.config.get("is_encoder_decoder"):
         raise it.wrong("is_encoder_decoder", "is true", ONLY)
     key, value = it.first(NOT_TRANSFORMERS)
     if value is not None:
         raise it.wrong(key, "belongs to a model whose layers are not all attention", ONLY)
+    kinds = it.config.get("attn_type_list")
+    if isinstance(kinds, list) and any(kind != 1 for kind in kinds):
+        raise it.wrong("attn_type_list", "has layers of linear attention", ONLY)
+    for key, what in OTHER_WISE.items():
+        if it.config.get(key):
+            raise it.wrong(key, what, ONLY)
+    if it.family in ENCODERS:
+        raise it.wrong("model_type", f"is {it.family}, which encodes and decodes nothing", ONLY)
+    architectures = it.config.get("architectures")
+    if isinstance(architectures, list) and any(str(one).endswith(NO_ANSWER) for one in architectures):
+        raise it.wrong("architectures", f"is {architectures[0]}, which writes no answer", ONLY)
+
+
+def remark(it: Config) -> str:
+    """What is taken otherwise than the file has it: float32 as bf16."""
+    stored = str(it.first(DTYPES)[1]).removeprefix("torch.")
+    return "; float32 is served as bf16 (--quantization fp32: as it is)" if stored == "float32" else ""
 
 
 def head_dim_of(it: Config, hidden: int, heads: int) -> int:
@@ -207,16 +263,24 @@ def latent_of(it: Config) -> Latent | None:
 
 
 def longest_context(it: Config) -> int:
-    """The longest context, tokens; stretched positions (YaRN) count as vLLM counts them: original x factor."""
+    """The longest context, tokens; stretched positions count as vLLM counts them.
+
+    YaRN stretches the original length, other kinds that have a factor the length that is given; the lengths of Gemma 3,
+    Llama 3 and Phi (longrope) are the stretched ones.
+    """
     default = DEFAULT_POSITIONS.get(it.family)
     plain = it.size(*POSITIONS, most=LONGEST) or default or it.needed(*POSITIONS)
     scaling = it.config.get("rope_scaling") or it.config.get("rope_parameters")
-    if not isinstance(scaling, Mapping) or scaling.get("rope_type", scaling.get("type")) != "yarn":
+    if not isinstance(scaling, Mapping) or it.family.startswith("gemma3"):
         return plain
+    kind = scaling.get("rope_type", scaling.get("type"))
     factor, original = scaling.get("factor"), scaling.get("original_max_position_embeddings")
-    if not isinstance(factor, int | float) or not isinstance(original, int) or not math.isfinite(factor):
+    if not isinstance(factor, int | float) or not math.isfinite(factor) or kind in STRETCHED:
         return plain
-    return max(plain, int(original * factor))
+    begun = original if kind == "yarn" else plain
+    if not isinstance(begun, int) or not 0 < begun <= LONGEST:
+        return plain
+    return max(plain, int(min(begun * factor, LONGEST)))
 
 
 def windows(it: Config, layers: int, longest: int) -> tuple[int | None, int]:
@@ -236,8 +300,18 @@ def windows(it: Config, layers: int, longest: int) -> tuple[int | None, int]:
     elif it.family.startswith("qwen"):
         count = max(layers - (it.size("max_window_layers", least=0) or 0), 0)
     else:
+        pattern = it.config.get("sliding_window_pattern")
+        if isinstance(pattern, str) and pattern and not pattern.upper().strip("LG"):
+            return window_of(
+                window, sum(pattern.upper()[i % len(pattern)] == "L" for i in range(layers)), longest
+            )
         every = it.size("sliding_window_pattern") or WINDOW_EVERY.get(it.family)
         count = layers - layers // every if every else layers
+    return window_of(window, count, longest)
+
+
+def window_of(window: int | None, count: int, longest: int) -> tuple[int | None, int]:
+    """A window in so many layers, where there is one that a context can come out of."""
     return (window, count) if window is not None and count and window < longest else (None, 0)
 
 

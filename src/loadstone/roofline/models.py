@@ -148,8 +148,10 @@ STORED: dict[str, Weights] = {
     "-awq": "int4",
     "-awq-int4": "int4",
     "-gptq-int4": "int4",
-    "-gptq-int8": "int8",
+    "-gptq-int8": "w8a16",
     "-nvfp4": "fp4",
+    "-nvfp4a16": "nvfp4a16",
+    "-quantized.w8a16": "w8a16",
     "-mxfp4": "mxfp4",
 }
 """Endings that say in which type the weights of this copy are."""
@@ -207,8 +209,9 @@ def from_file(path: Path) -> Shape:
         ) from None
     except ValueError as error:
         raise UsageError(f"model: {file}: is no JSON: {error}. Give the model's own config.json.") from None
-    shape = shape_of(config, called(file))
-    return msgspec.structs.replace(shape, source=str(file))
+    name = called(file)
+    shape = shape_of(config, name)
+    return msgspec.structs.replace(shape, source=shape.source.replace(f"config.json of {name}", str(file), 1))
 
 
 def called(file: Path) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from loadstone.errors import UsageError
-from loadstone.roofline.case import Asked
-from loadstone.roofline.setup import Efficiency
 from loadstone.roofline.work import StepCost
 from loadstone.sim.cost import Linear
 from loadstone.sim.deployment import Deployment
@@ -44,22 +42,13 @@ class _Built(NamedTuple):
 
 def _modelled(options: SimOptions) -> _Built:
     """A model on devices: steps by the roofline, blocks by the memory."""
-    from loadstone.roofline import (
-        calibration,
-        case,
-        gpus,
-        memory,
-        weights,
-    )  # of use only where there is a device
+    from loadstone.roofline import memory, weights  # of use only where there is a device
+    from loadstone.sim.case import modelled
 
-    measured = calibration.read(options.calibration) if options.calibration else None
-    if options.gpu is None:
-        assert measured is not None, "a device or a calibration names the hardware"
-        setup = measured.case()
-    else:
-        hardware = measured.hardware if measured else None
-        setup = case.case(_asked(options), hardware or gpus.find(options.gpu))
-    cost = setup.roofline(measured.efficiency if measured else Efficiency())
+    found = modelled(options)
+    assert found is not None, "a device or a calibration names the hardware"
+    setup, efficiency = found
+    cost = setup.roofline(efficiency)
     devices = setup.parallel.tensor * setup.parallel.pipeline
     default = memory.default_flags(setup.gpu, devices)
     tokens = options.max_num_batched_tokens or default.max_num_batched_tokens
@@ -81,20 +70,6 @@ def _modelled(options: SimOptions) -> _Built:
         options, Limits(flags.max_num_seqs, flags.max_num_batched_tokens, blocks, max_model_len=longest)
     )
     return _Built(cost, limits, weights.kv_token_bytes(setup.shape, setup.precision.kv))
-
-
-def _asked(options: SimOptions) -> Asked:
-    """The case that the options ask for; the model by its config, or else by the name it answers to."""
-    return Asked(
-        gpu=options.gpu or "",
-        model=options.hf_config_path or options.models[0],
-        tensor_parallel_size=options.tensor_parallel_size,
-        pipeline_parallel_size=options.pipeline_parallel_size,
-        data_parallel_size=options.data_parallel_size,
-        enable_expert_parallel=options.enable_expert_parallel,
-        quantization=options.quantization,
-        kv_cache_dtype=options.kv_cache_dtype,
-    )
 
 
 def _linear(options: SimOptions) -> _Built:

@@ -1,23 +1,40 @@
-"""The case that a built-in engine is asked to be: what it is compared with when its answers are measured."""
+"""The case that a built-in engine is asked to be: what its steps cost, and what its answers are compared with.
+
+One rule: whoever asks which model runs on which devices asks here, so that an engine and its roofline are of the same case.
+"""
 
 from __future__ import annotations
 
-import msgspec
-
-from loadstone.roofline import calibration
-from loadstone.roofline.case import Asked, Case, case
+from loadstone.roofline import calibration, gpus
+from loadstone.roofline.case import Asked, Case, case, convert
+from loadstone.roofline.setup import Efficiency
 from loadstone.sim.options import SimOptions
 
 
-def case_of(options: SimOptions) -> Case | None:
-    """The model and the devices of an engine; None of one whose steps take times of their own.
+def asked_of(options: SimOptions) -> Asked:
+    """What the options ask for; the model by its config, or else by the first name it answers to."""
+    values = {name: getattr(options, name) for name in Asked.__struct_fields__ if name != "model"}
+    model = options.hf_config_path or options.models[0]
+    return convert({**values, "gpu": options.gpu or "", "model": model}, "sim:")
 
+
+def modelled(options: SimOptions) -> tuple[Case, Efficiency] | None:
+    """The model on its devices, and how near to the datasheet its steps come; None of steps with times of their own.
+
+    A calibration says both where no device is named. Of another device it says the efficiency alone.
     UsageError: a name that is not known, or a model that cannot be split so.
     """
     measured = calibration.read(options.calibration) if options.calibration else None
+    efficiency = measured.efficiency if measured else Efficiency()
     if options.gpu is None:
-        return measured.case() if measured else None
+        return (measured.case(), efficiency) if measured else None
+    named = gpus.find(options.gpu)
     hardware = measured.hardware if measured else None
-    values = {name: getattr(options, name) for name in Asked.__struct_fields__ if name != "model"}
-    model = options.hf_config_path or options.models[0]
-    return case(msgspec.convert({**values, "model": model}, Asked), hardware)
+    same = hardware is not None and hardware.name == named.name
+    return case(asked_of(options), hardware if same else named), efficiency
+
+
+def case_of(options: SimOptions) -> Case | None:
+    """The model and the devices alone."""
+    found = modelled(options)
+    return None if found is None else found[0]

@@ -82,7 +82,9 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
     kv_cache_dtype: Annotated[
         Literal["auto"] | KvType,
-        option("--kv-cache-dtype", help="Type of the KV cache; auto: bf16.", group="Hardware"),
+        option(
+            "--kv-cache-dtype", help="Type of the KV cache; auto: that of the activations.", group="Hardware"
+        ),
     ] = "auto"
     tensor_parallel_size: Annotated[
         Count, option("--tensor-parallel-size", help="Devices that share every matrix.", group="Hardware")
