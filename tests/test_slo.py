@@ -25,6 +25,15 @@ def test_short_and_long_names_with_and_without_a_statistic():
     ]
 
 
+def test_it_is_written_as_it_is_read():
+    assert objectives("itl.P99.9<40000us", METRICS) == [Objective("inter_token_latency", "p99_9", 40.0)]
+    assert str(objectives("ttft<0.5s", METRICS)[0]) == "time_to_first_token.p99<500ms"
+
+
+def test_without_a_statistic_it_is_the_one_that_is_usual():
+    assert objectives("ttft<1s", METRICS, "mean") == [Objective("time_to_first_token", "mean", 1000.0)]
+
+
 @pytest.mark.parametrize("short", SHORT_NAMES)
 def test_goodput_and_slo_know_the_same_short_names(short):
     assert limits([f"{short}:200"]) == {SHORT_NAMES[short]: 200}
@@ -55,6 +64,9 @@ def test_twice_the_same_says_what_stands_where_none_is_named():
     ("text", "said"),
     [
         ("", "--slo is empty"),
+        (" , ", "--slo is empty"),
+        ("ttft>500ms", "is not METRIC.STATISTIC<LIMIT"),
+        ("time_to_first_tokens<1ms", "Did you mean time_to_first_token?"),
         ("ttft<200", "needs a unit: us, ms, s"),
         ("ttft.p42<200ms", "there is no p42"),
         ("tftt<200ms", "there is no tftt"),
