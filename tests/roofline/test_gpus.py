@@ -48,7 +48,15 @@ def test_the_figures_are_those_of_the_datasheets(name):
 def test_every_figure_has_a_source(gpu):
     given = {
         field
-        for field in ("memory_bytes", "bandwidth", "flops", "link_bandwidth", "network_bandwidth", "usd_hour")
+        for field in (
+            "memory_bytes",
+            "bandwidth",
+            "flops",
+            "link_bandwidth",
+            "bridge_bandwidth",
+            "network_bandwidth",
+            "usd_hour",
+        )
         if getattr(gpu, field) is not None
     }
     if gpu.link_latency_s:

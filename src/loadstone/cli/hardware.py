@@ -19,12 +19,14 @@ from loadstone.terminal import fit, right, wrap
 GIB = 2**30
 ROOMY = 100
 """Cells from which on units are written out."""
+OTHERS = "Any other one (L40S, RTX 4090, ...): --gpu FILE.toml with name, title, memory_bytes, bandwidth and flops."
+OTHER_MODELS = "Any other one: --model with the path of its config.json, or of the folder that holds it."
 ARITHMETIC = ("bf16", "fp8", "fp4")
 
 
 def listing(width: int, *, sources: bool = False) -> str:
     """Both tables; with `sources` where each figure is from."""
-    lines = [*_gpus(width), "", *_models(width)]
+    lines = [*_gpus(width), *wrap(OTHERS, width, "  "), "", *_models(width), *wrap(OTHER_MODELS, width, "  ")]
     if sources:
         lines += ["", *_gpu_sources(width), "", *_model_sources(width)]
     return "\n".join(lines)

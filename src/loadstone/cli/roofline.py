@@ -60,7 +60,11 @@ def _names(table: str) -> Sequence[str]:
 @click.option("--tensor-parallel-size", "-tp", type=int, metavar="N", help="Devices that share every matrix.")
 @click.option("--pipeline-parallel-size", "-pp", type=int, metavar="N", help="Groups that share the layers.")
 @click.option("--data-parallel-size", "-dp", type=int, metavar="N", help="Engines behind one address.")
-@click.option("--enable-expert-parallel", is_flag=True, help="Spread the experts over all devices.")
+@click.option(
+    "--enable-expert-parallel/--no-enable-expert-parallel",
+    default=None,
+    help="Spread the experts over all devices.",
+)
 @click.option(
     "--quantization", type=click.Choice(WEIGHTS), help="Type of the weights; default: as published."
 )
@@ -78,6 +82,12 @@ def _names(table: str) -> Sequence[str]:
     type=click.IntRange(1),
     metavar="N",
     help="Sequences that run together at most; default: as vLLM.",
+)
+@click.option(
+    "--max-num-batched-tokens",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Tokens of a step at most, to which prompts are cut; default: as vLLM.",
 )
 @click.option(
     "--isl", type=click.IntRange(1), metavar="TOKENS", help=f"Length of a prompt; default: {ISL:,}."
@@ -186,6 +196,7 @@ def _curve(flags: dict[str, Any]) -> Any:
         context=flags["context"],
         batches=_batches(flags["batches"]),
         max_num_seqs=flags["max_num_seqs"],
+        max_num_batched_tokens=flags["max_num_batched_tokens"],
         slo=_slo(flags["slo"]),
         **more,
     )
@@ -202,13 +213,31 @@ def _case(flags: dict[str, Any]) -> tuple[Case, Efficiency, str]:
     if read and flags["floor"]:
         raise UsageError("--floor and --calibration: the datasheet or what was measured; leave one out.")
     asked = _asked(flags, read.setup if read else None)
-    same = read is not None and asked.gpu == read.setup.gpu
-    found = case(asked, read.hardware if read and same else None)
-    if flags["floor"]:
-        return found, FLOOR, "datasheet"
-    if read:
-        return found, read.efficiency, f"measured: {Path(flags['calibration']).name}"
-    return found, Efficiency(), ASSUMED
+    if read is None:
+        return (
+            case(asked),
+            FLOOR if flags["floor"] else Efficiency(),
+            "datasheet" if flags["floor"] else ASSUMED,
+        )
+    there = read.case()
+    found = case(asked, read.hardware if _device(asked.gpu) == _device(read.setup.gpu) else None)
+    return found, read.efficiency, _measured(found, there, Path(flags["calibration"]).name)
+
+
+def _measured(found: Case, there: Case, name: str) -> str:
+    """Where efficiencies of a calibration come from: what they were measured with may be something else."""
+    if all(
+        getattr(found, what) == getattr(there, what) for what in ("gpu", "shape", "precision", "parallel")
+    ):
+        return f"measured: {name}"
+    return f"{name}: measured with {there.words}, assumed here"
+
+
+def _device(name: str) -> str:
+    """The table's name of a device; the path of a file as it is."""
+    from loadstone.roofline import gpus
+
+    return name if name.endswith(".toml") or "/" in name else gpus.find(name).name
 
 
 def _asked(flags: dict[str, Any], known: Asked | None) -> Asked:
@@ -217,9 +246,7 @@ def _asked(flags: dict[str, Any], known: Asked | None) -> Asked:
 
     from loadstone.roofline.case import Asked, convert
 
-    given = {
-        name: flags[name] for name in Asked.__struct_fields__ if flags.get(name) not in (None, False, ())
-    }
+    given = {name: flags[name] for name in Asked.__struct_fields__ if flags.get(name) is not None}
     base = msgspec.structs.asdict(known) if known else {}
     for name in ("gpu", "model"):
         if name not in given and name not in base:

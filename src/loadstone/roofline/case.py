@@ -44,7 +44,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         devices = self.parallel.devices
         many = f"{devices} x " if devices > 1 else ""
         times = f", {self.replicas} engines" if self.replicas > 1 and self.parallel.data == 1 else ""
-        kv = "" if self.precision.kv == "bf16" else f", KV cache {self.precision.kv}"
+        usual = self.precision.kv == auto_kv(self.precision.weights)
+        kv = "" if usual else f", KV cache {self.precision.kv}"
         return f"{self.shape.name} {self.precision.weights}{kv} on {many}{self.gpu.name}{times}"
 
 

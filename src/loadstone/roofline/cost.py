@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from loadstone.errors import UsageError
 from loadstone.roofline import weights as counts
-from loadstone.roofline.communication import communication_s
+from loadstone.roofline.communication import layers_s, logits_s
 from loadstone.roofline.gpu import Compute, Gpu
 from loadstone.roofline.setup import Efficiency, Parallel, Precision, Weights
 from loadstone.roofline.shape import Shape
@@ -93,24 +95,35 @@ class Parts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """What decoding costs, each by itself, where memory and compute are both fully used: seconds of a whole step."""
+    """What decoding costs, each by itself: seconds that a whole step or one sequence of it takes."""
 
     weights_s: float
     """Streaming all weights, every expert too."""
     token_s: float
     """Products with weights, for one sequence."""
+    sequence_s: float
+    """What else each sequence adds: its tokens on links, sampling."""
     full_kv_s: float
     """Reading one token of context in the layers that attend to all of it."""
     window_kv_s: float
     """The same in windowed layers."""
+    pairs: float
+    """Products of attention to a token / reading it; above 1 attention is bound by compute, as latent attention can be."""
     window: int
 
-    def kv_s(self, context: int) -> float:
-        """Reading the KV cache of one sequence."""
-        return context * self.full_kv_s + min(context, self.window) * self.window_kv_s
+    def attention_s(self, context: int) -> float:
+        """Attention of one sequence: reading its KV cache, or its products where they take longer."""
+        read = context * self.full_kv_s + min(context, self.window) * self.window_kv_s
+        return read * max(1.0, self.pairs)
+
+    def most_tokens_s(self, context: int) -> float:
+        """Tokens/s to which one engine comes as its batch grows, and which no batch exceeds."""
+        return 1 / (self.token_s + self.attention_s(context) + self.sequence_s)
 
     def s_crit(self) -> float:
         """The context whose KV cache takes as long to read as the products of its token; infinite: there is none."""
+        if self.pairs > 1:
+            return float("inf")
         within = self.token_s / (self.full_kv_s + self.window_kv_s)
         if not self.window_kv_s or within <= self.window:
             return within
@@ -122,8 +135,12 @@ class Roofline:
     """A `StepCost` from the shape of a model and the datasheet of a device.
 
     With pipeline stages the running sequences go through them in as many micro-batches: a token of each is computed
-    while weights pass once through every stage, and KV cache and FLOPs of the batch are shared by the stages. With
-    `data` > 1 a step's work is that of one replica of attention, and the others are taken to have as much.
+    while weights pass once through every stage, and KV cache and FLOPs of the batch are shared by the stages.
+
+    With `data` > 1 a step's work is that of one replica of attention. Its experts serve the tokens of all of them, of which
+    a step knows nothing: `others` says how many each other replica has for each one here. 1, all are equally busy: so the
+    engine is simulated. 0, they are idle: the floor of what this replica was seen to do.
+
     UsageError: the model cannot be split so, or nothing is known of links that are needed.
     """
 
@@ -136,6 +153,8 @@ class Roofline:
         precision: Precision,
         parallel: Parallel | None = None,
         efficiency: Efficiency | None = None,
+        *,
+        others: float = 1.0,
     ) -> None:
         self.shape = shape
         self.gpu = gpu
@@ -150,6 +169,7 @@ class Roofline:
         self._peak = gpu.flops[arithmetic(gpu, precision.weights)] * efficiency.compute
         self._plain_peak = gpu.flops[arithmetic(gpu, self._plain)] * efficiency.compute
         self._stages = parallel.pipeline
+        self._routed = 1.0 + (parallel.data - 1) * others
         self._by_tokens: dict[int, float] = {}
         self._by_sequences: dict[int, float] = {}
         windowed = shape.windowed_layers if self.window is not None else 0
@@ -158,10 +178,13 @@ class Roofline:
         self._kv_ns, self._pair_ns = (shape.layers - windowed) * kv_ns, (shape.layers - windowed) * pair_ns
         self._window_kv_ns, self._window_pair_ns = windowed * kv_ns, windowed * pair_ns
         self._absorbed_ns, self._unpack_ns = self._latent_ns()
-        self.communication_of(1)
+        self._links_s(1, 1)
 
     def _latent_ns(self) -> tuple[float, float]:
-        """Of latent attention, ns of a pair with projections absorbed, and ns of unpacking one token of context."""
+        """Of latent attention, ns of a pair with projections absorbed, and ns of unpacking one token of context.
+
+        The tokens of a step itself are unpacked by a matrix that counts with the others.
+        """
         shape, latent = self.shape, self.shape.latent
         if latent is None:
             return 0.0, 0.0
@@ -184,9 +207,11 @@ class Roofline:
         rest = self._by_sequences.get(sequences)
         if rest is None:
             rest = self._sequences_ns(sequences)
-        memory, compute = kv * self._kv_ns, pairs * self._pair_ns
+        memory = kv * self._kv_ns
         if self._absorbed_ns:
-            compute = min(pairs * self._absorbed_ns, compute + kv * self._unpack_ns)
+            compute = (pairs - work.prefill_pairs) * self._absorbed_ns + self._prompts_ns(work)
+        else:
+            compute = pairs * self._pair_ns
         attention = memory if memory > compute else compute
         if self.window is not None:
             memory, compute = (
@@ -212,9 +237,10 @@ class Roofline:
         fixed = self._tokens_ns(tokens) + self._sequences_ns(work.sequences)
         grown = np.arange(steps, dtype=np.int64)
         kv, pairs = work.kv_tokens + grown * growth, work.pairs + grown * growth
-        compute = pairs * self._pair_ns
         if self._absorbed_ns:
-            compute = np.minimum(pairs * self._absorbed_ns, compute + kv * self._unpack_ns)
+            compute = (pairs - work.prefill_pairs) * self._absorbed_ns + self._prompts_ns(work)
+        else:
+            compute = pairs * self._pair_ns
         attention = np.maximum(kv * self._kv_ns, compute)
         if self.window is not None:
             kv, pairs = (
@@ -245,7 +271,7 @@ class Roofline:
         tokens, share = self._micro_batch(work.new_tokens, work.sequences)
         linear = [*self._token_groups(tokens), self._output_group(work.sequences)]
         attention = [(m * share, c * share) for m, c in self._attention_groups(work)]
-        communication = self.communication_of(tokens)
+        communication = self._links_s(tokens, work.sequences)
         overhead = self._overhead(work.sequences)
         spent: dict[Bound, float] = {
             "weights": sum(m for m, c in linear if m >= c),
@@ -269,21 +295,34 @@ class Roofline:
     def rates(self) -> Rates:
         """The rates from which the closed formulas follow; with pipeline stages for a batch that fills them."""
         part = self._weights
-        held = part.always_bytes + part.output_bytes + part.expert_layers * part.experts * part.expert_bytes
         compute = sum(c for _, c in self._token_groups(1)) + part.output_flops / self._plain_peak
+        links = self._links_s(1, self._stages, replace(self.efficiency, latency=0.0))
+        pair_ns = self._absorbed_ns or self._pair_ns + self._window_pair_ns
         return Rates(
-            weights_s=held / self._bandwidth,
+            weights_s=(part.always_bytes + part.output_bytes) / self._bandwidth
+            + self._experts_s(float("inf")),
             token_s=compute / self._stages,
+            sequence_s=self.efficiency.sequence_s + links / self._stages,
             full_kv_s=self._kv_ns / 1e9 / self._stages,
             window_kv_s=self._window_kv_ns / 1e9 / self._stages,
+            pairs=pair_ns / (self._kv_ns + self._window_kv_ns),
             window=self.window or 0,
         )
 
-    def communication_of(self, tokens: int) -> float:
-        """Seconds on links of a step of so many tokens (of one micro-batch, where there are stages)."""
+    def _links_s(self, tokens: int, sequences: int, reached: Efficiency | None = None) -> float:
+        """Seconds on links of a step: the layers' of so many tokens (of one micro-batch), the logits' of so many sequences."""
+        return self._layers_s(tokens, reached) + self._logits_s(sequences, reached)
+
+    def _layers_s(self, tokens: int, reached: Efficiency | None = None) -> float:
         width = counts.plain_bytes(self.precision.weights)
-        return communication_s(
-            self.shape, self.gpu, self.parallel, tokens, width=width, link=self.efficiency.link
+        return layers_s(
+            self.shape, self.gpu, self.parallel, tokens, width=width, reached=reached or self.efficiency
+        )
+
+    def _logits_s(self, sequences: int, reached: Efficiency | None = None) -> float:
+        width, largest = counts.plain_bytes(self.precision.weights), -(-sequences // self._stages)
+        return logits_s(
+            self.shape, self.gpu, self.parallel, largest, width=width, reached=reached or self.efficiency
         )
 
     def _micro_batch(self, tokens: int, sequences: int) -> tuple[int, float]:
@@ -295,14 +334,25 @@ class Roofline:
 
     def _token_groups(self, tokens: int) -> list[tuple[float, float]]:
         """Memory and compute seconds of the matrices that tokens go through: those of all, and routed experts."""
-        part = self._weights
-        routed = tokens * self.parallel.data
-        experts = part.expert_layers * part.distinct_experts(routed) * part.expert_bytes
+        part, routed = self._weights, tokens * self._routed
         every = tokens * (part.linear_flops / self._peak + part.plain_flops / self._plain_peak)
-        return [
-            (part.always_bytes / self._bandwidth, every),
-            (experts / self._bandwidth, routed * part.expert_flops / self._peak),
-        ]
+        products = routed * self._distinct_experts(1) * part.expert_flops * self._padding / self._peak
+        return [(part.always_bytes / self._bandwidth, every), (self._experts_s(routed), products)]
+
+    def _experts_s(self, routed: float) -> float:
+        """Streaming the experts that so many tokens need."""
+        part = self._weights
+        held = part.expert_layers * part.expert_bytes * self._padding
+        return held * self._distinct_experts(routed) / self._bandwidth
+
+    def _distinct_experts(self, routed: float) -> float:
+        if self.efficiency.least:
+            return self._weights.chosen if routed else 0.0
+        return self._weights.distinct_experts(routed)
+
+    @property
+    def _padding(self) -> float:
+        return 1.0 if self.efficiency.least else self._weights.padding
 
     def _output_group(self, sequences: int) -> tuple[float, float]:
         """The same of the output matrix. All sequences count, though a chunk that does not end its prompt samples nothing."""
@@ -312,15 +362,22 @@ class Roofline:
 
     def _attention_groups(self, work: Work) -> list[tuple[float, float]]:
         """The same of attention: of layers that attend to all tokens, and of windowed ones."""
-        compute = work.pairs * self._pair_ns
         if self._absorbed_ns:
-            compute = min(work.pairs * self._absorbed_ns, compute + work.kv_tokens * self._unpack_ns)
+            compute = (work.pairs - work.prefill_pairs) * self._absorbed_ns + self._prompts_ns(work)
+        else:
+            compute = work.pairs * self._pair_ns
         groups = [(work.kv_tokens * self._kv_ns, compute)]
         if self.window is not None:
             groups.append(
                 (work.window_kv_tokens * self._window_kv_ns, work.window_pairs * self._window_pair_ns)
             )
         return [(m / 1e9, c / 1e9) for m, c in groups]
+
+    def _prompts_ns(self, work: Work) -> float:
+        """Products of latent attention to prompts: projections absorbed, or the context before a chunk unpacked."""
+        before = work.prefill_kv_tokens - work.prefill_tokens
+        unpacked = work.prefill_pairs * self._pair_ns + before * self._unpack_ns
+        return min(work.prefill_pairs * self._absorbed_ns, unpacked)
 
     def _overhead(self, sequences: int) -> float:
         reached = self.efficiency
@@ -330,7 +387,7 @@ class Roofline:
         """What depends on a step's tokens alone, ns; worked out once for each number of them."""
         known = self._by_tokens.get(tokens)
         if known is None:
-            known = sum(max(group) for group in self._token_groups(tokens)) + self.communication_of(tokens)
+            known = sum(max(group) for group in self._token_groups(tokens)) + self._layers_s(tokens)
             known = self._by_tokens[tokens] = known * 1e9
         return known
 
@@ -338,6 +395,6 @@ class Roofline:
         """What depends on a step's sequences alone, ns; worked out once for each number of them."""
         known = self._by_sequences.get(sequences)
         if known is None:
-            known = (max(self._output_group(sequences)) + self._overhead(sequences)) * 1e9
-            self._by_sequences[sequences] = known
+            once = max(self._output_group(sequences)) + self._overhead(sequences)
+            known = self._by_sequences[sequences] = (once + self._logits_s(sequences)) * 1e9
         return known

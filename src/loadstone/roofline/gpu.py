@@ -30,6 +30,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     link_bandwidth: Positive | None = None
     """To the other devices of the node, bytes/s in one direction, all links together (PCIe where it has
     nothing better); None: not known."""
+    bridge_bandwidth: Positive | None = None
+    """Between two devices that a bridge joins, bytes/s in one direction; not every machine has them, so only the floor
+    takes it. None: there are no bridges."""
     mesh: bool = False
     """Each device has a link of its own to each other one of the node (AMD), so that fewer devices use fewer links."""
     link_latency_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0

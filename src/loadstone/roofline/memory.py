@@ -32,12 +32,6 @@ CONTEXT_BYTES = round(0.13 * GIB)
 COLLECTIVE_BYTES = round(0.42 * GIB)
 """What communication keeps beside it for each other device (llm-d-benchmark: 0.55 GiB in all with two devices; from the
 178,880 tokens that vllm-project/vllm issue 21348 logs with four H100 about 1.6 GiB follow)."""
-PADDED_HIDDEN = 256
-"""Of mxfp4 experts vLLM fills the hidden size up to a multiple of this (vllm/model_executor/layers/quantization/mxfp4.py).
-
-So gpt-oss, 2880 wide, weighs 64.38 GiB (llm-d-benchmark) where its files have 60.8. Marlin fills the other side up as well,
-to 128: 65.97 GiB (vllm-project/vllm issue 23278). Which kernels are taken hangs on the version; that is left out.
-"""
 PEERS = 7
 """Other devices that buffers are kept for at most; an assumption."""
 GRAPH_BYTES = round(0.4 * GIB)
@@ -83,9 +77,15 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """CUDA, communication, graphs."""
     token_bytes: float
     """KV cache of one token on this device; where layers have a window, the mean over a context of `max_model_len`."""
+    full_bytes: float
+    """That of a token in the layers that attend to all of them."""
+    window_bytes: float
+    """That in layers with a window."""
+    window: int | None
+    """Tokens that these keep; None: there are no such layers."""
     block_tokens: int
     blocks: int
-    """KV cache blocks that fit."""
+    """KV cache blocks that fit, each with the mean KV cache of its tokens."""
 
     @property
     def kv_bytes(self) -> int:
@@ -98,8 +98,16 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         return self.blocks * self.block_tokens
 
     def largest_batch(self, context: int) -> int:
-        """Sequences of so many tokens whose KV cache fits; each begins a block of its own."""
-        return self.blocks // max(-(-context // self.block_tokens), 1)
+        """Sequences of so many tokens whose KV cache fits; each begins a block of its own.
+
+        Where layers have a window this counts what they keep of this context, not the mean over `max_model_len`.
+        """
+        blocks = max(-(-context // self.block_tokens), 1)
+        if self.window is None:
+            return self.blocks // blocks
+        tokens = blocks * self.block_tokens
+        kept = tokens * self.full_bytes + min(tokens, self.window) * self.window_bytes
+        return max(int(self.kv_bytes / kept), 0)
 
 
 def activation_bytes(shape: Shape, weights: Weights, tensor: int, flags: Flags) -> int:
@@ -132,12 +140,10 @@ def activation_bytes(shape: Shape, weights: Weights, tensor: int, flags: Flags) 
 def loaded_bytes(shape: Shape, weights: Weights, parallel: Parallel) -> int:
     """Weight bytes of the device that holds most, as they lie in memory: mxfp4 experts are filled up there."""
     held = held_bytes(shape, weights, parallel)
-    if weights != "mxfp4" or not shape.experts:
-        return held
     part = parts(shape, weights, parallel)
     layers = max(stage_layers(shape.layers, parallel.pipeline)) / shape.layers
-    padding = -shape.hidden % PADDED_HIDDEN / shape.hidden
-    return held + round(part.expert_layers * layers * part.experts * part.expert_bytes * padding)
+    more = part.expert_layers * layers * part.experts * part.expert_bytes * (part.padding - 1.0)
+    return held + round(more)
 
 
 def token_bytes(shape: Shape, precision: Precision, parallel: Parallel, context: int) -> float:
@@ -145,11 +151,16 @@ def token_bytes(shape: Shape, precision: Precision, parallel: Parallel, context:
 
     So does vLLM report the size of such a cache (vllm-project/vllm issue 51041).
     """
+    full, windowed = kept_bytes(shape, precision, parallel)
+    return full + windowed * min(1.0, (shape.window or context) / max(context, 1))
+
+
+def kept_bytes(shape: Shape, precision: Precision, parallel: Parallel) -> tuple[float, float]:
+    """KV cache of one token on one device, in the layers that attend to all tokens and in those with a window."""
     one = kv_layer_bytes(shape, precision.kv, parallel.tensor)
     stage = max(stage_layers(shape.layers, parallel.pipeline)) / shape.layers
     windowed = shape.windowed_layers if shape.window is not None else 0
-    kept = min(1.0, (shape.window or context) / max(context, 1))
-    return one * stage * (shape.layers - windowed + windowed * kept)
+    return one * stage * (shape.layers - windowed), one * stage * windowed
 
 
 def memory(
@@ -174,6 +185,7 @@ def memory(
     longest = max_model_len or shape.max_model_len
     other = CONTEXT_BYTES + GRAPH_BYTES + min(parallel.devices - 1, PEERS) * COLLECTIVE_BYTES
     each = token_bytes(shape, precision, parallel, longest)
+    full, windowed = kept_bytes(shape, precision, parallel)
     found = Memory(
         total_bytes=gpu.memory_bytes,
         usable_bytes=int(gpu.memory_bytes * utilization),
@@ -181,6 +193,9 @@ def memory(
         activation_bytes=activation_bytes(shape, precision.weights, parallel.tensor, flags),
         other_bytes=0 if gpu.cpu else other,
         token_bytes=each,
+        full_bytes=full,
+        window_bytes=windowed,
+        window=shape.window if windowed else None,
         block_tokens=block_tokens,
         blocks=0,
     )

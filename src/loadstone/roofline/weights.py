@@ -58,6 +58,24 @@ def plain_parts(shape: Shape, weights: Weights) -> frozenset[Part]:
     return published | {"attention", "shared"} if weights == "mxfp4" and shape.experts else published
 
 
+PADDED_HIDDEN = 256
+"""Of mxfp4 experts vLLM fills the hidden size up to a multiple of this (vllm/model_executor/layers/quantization/mxfp4.py).
+
+So gpt-oss, 2880 wide, weighs 64.38 GiB (llm-d-benchmark) where its files have 60.8. Marlin fills the other side up as well,
+to 128: 65.97 GiB (vllm-project/vllm issue 23278). Which kernels are taken hangs on the version; that is left out.
+"""
+
+
+def expert_padding(shape: Shape, weights: Weights) -> float:
+    """By how much an expert is larger in memory than in its file: hidden size filled up / hidden size, for mxfp4.
+
+    Kernels know nothing of it, so what is filled up is read and multiplied as well; the floor leaves it out.
+    """
+    if weights != "mxfp4" or not shape.experts:
+        return 1.0
+    return 1.0 + -shape.hidden % PADDED_HIDDEN / shape.hidden
+
+
 class Matrices(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters by part, in the order in which a token meets them."""
 
@@ -174,38 +192,28 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     experts: int
     """Routed experts of one layer of which this device has (a part)."""
     expert_layers: int
+    chosen: float
+    """Experts of one token on this device if they are dealt evenly: k, or with `expert` k / devices."""
     idle: float
     """Chance that one token leaves one expert alone: 1 - k/E; 1 in a dense model."""
+    padding: float
+    """By how much kernels read and multiply more of an expert than it has parameters: `expert_padding`."""
     linear_flops: float
     """Of one token that this device attends for, in the weights' arithmetic: attention, dense layers, shared experts."""
     plain_flops: float
     """The same, of matrices that are not quantized: routers, and with mxfp4 attention and shared experts."""
     expert_flops: float
-    """Routed experts, for one token of all that are routed, in the weights' arithmetic."""
+    """One routed expert of every layer (this device's part of it), for one token, in the weights' arithmetic."""
     output_flops: float
     """Output matrix, for one sequence that samples; not quantized."""
 
     def distinct_experts(self, tokens: float) -> float:
-        """Experts of a layer on this device that `tokens` tokens need: Ex(1 - (1 - k/E)^T).
+        """Experts of a layer on this device that `tokens` tokens are expected to need: Ex(1 - (1 - k/E)^T).
 
-        Every token chooses among all experts alike and for itself. Real routers have favourites, so this is an upper
-        estimate of what is streamed.
+        Every token chooses among all experts alike and for itself. Real routers have favourites, and tokens that are alike
+        choose alike, so fewer may be streamed: at the least `chosen`.
         """
         return self.experts * (1.0 - math.pow(self.idle, tokens))
-
-    def streamed_bytes(self, tokens: float, routed: float | None = None, samples: bool = True) -> float:
-        """Weight bytes that one step reads on this device, for `tokens` tokens of its own.
-
-        `routed` are the tokens of all devices that share the experts; None: they are the same.
-        """
-        if not tokens and not routed:
-            return 0.0
-        experts = self.distinct_experts(tokens if routed is None else routed)
-        return (
-            self.always_bytes
-            + (self.output_bytes if samples else 0.0)
-            + self.expert_layers * experts * self.expert_bytes
-        )
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +259,8 @@ def parts(shape: Shape, weights: Weights, parallel: Parallel | None = None) -> P
     dense = layer(shape, weights, tensor, with_experts=False)
     mixed = layer(shape, weights, tensor, with_experts=True)
     denses, mixeds = dense_layers(shape), expert_layers(shape)
-    held = -(-shape.experts // (tensor * parallel.data)) if parallel.expert else shape.experts
+    sharing = tensor * parallel.data if parallel.expert else 1
+    held = -(-shape.experts // sharing)
     expert = part.expert if parallel.expert else part.expert / tensor
     share = shape.experts_per_token / shape.experts if shape.experts else 0.0
     plain = plain_bytes(weights)
@@ -264,10 +273,12 @@ def parts(shape: Shape, weights: Weights, parallel: Parallel | None = None) -> P
         expert_bytes=expert * BITS[weights] / 8,
         experts=held,
         expert_layers=mixeds,
+        chosen=shape.experts_per_token / sharing if shape.experts else 0.0,
         idle=1.0 - share,
+        padding=expert_padding(shape, weights),
         linear_flops=2 * (denses * dense.quantized + mixeds * mixed.quantized),
         plain_flops=2 * (denses * dense.plain + mixeds * mixed.plain),
-        expert_flops=2 * mixeds * held * share * expert,
+        expert_flops=2 * mixeds * expert,
         output_flops=2 * part.output / tensor,
     )
 

@@ -48,7 +48,8 @@ def _head(curve: Curve, width: int, source: str) -> list[str]:
         lengths += f", answer {curve.output_tokens:,}"
     reached = curve.efficiency
     if reached == FLOOR:
-        how = "at the datasheet's figures: no real step is faster"
+        alike = ", every token with the same experts" if curve.experts else ""
+        how = f"at the datasheet's figures{alike}: no real step is faster"
     else:
         times = ((reached.step_s, "step"), (reached.layer_s, "layer"), (reached.sequence_s, "sequence"))
         more = ", ".join(f"{brief(1e6 * seconds)} us a {what}" for seconds, what in times if seconds)
@@ -56,6 +57,8 @@ def _head(curve: Curve, width: int, source: str) -> list[str]:
             f"reaching {brief(100 * reached.bandwidth)} % of the bandwidth and {brief(100 * reached.compute)} % of the FLOP/s"
             f"{', and on top ' if more else ''}{more} ({source})"
         )
+    if curve.expert_replicas > 1:
+        how += f"; all {curve.expert_replicas} replicas are taken to have the same batch"
     return [
         *wrap(f"{curve.words}, context {curve.context:,} tokens ({lengths})", width, "  "),
         *wrap(how, width, "  ", "  "),
@@ -134,27 +137,43 @@ def _told(curve: Curve) -> Iterator[tuple[str, str]]:
     )
     yield (
         "B_sat",
-        f"{brief(curve.b_sat)} sequences: with fewer a step takes what streaming the weights takes, with more what the products take",
+        f"{brief(curve.b_sat)} sequences: products with weights take as long as streaming {'all experts' if curve.experts else 'them'};"
+        " KV cache, links and overhead come on top of either",
     )
-    if curve.s_crit is None:
-        yield "S_crit", "none: reading the KV cache never takes longer than the products"
-    else:
-        here = (
-            "here it never is"
-            if curve.b_sat_at is None
-            else f"here from {brief(curve.b_sat_at)} sequences on"
-        )
-        yield (
-            "S_crit",
-            f"{brief(curve.s_crit)} tokens: beyond this context decode is never bound by compute, since reading a sequence's"
-            f" KV cache takes longer than its products; {here}",
-        )
+    yield "S_crit", _critical(curve)
+    yield "compute", _compute(curve)
     yield "ceiling", f"{brief(curve.most_tokens_s)} tokens/s: no batch brings more at this context"
+    steps = (
+        f" in {curve.prefill_steps:,} steps of {curve.max_num_batched_tokens:,}"
+        if curve.prefill_steps > 1
+        else ""
+    )
     yield (
         "prefill",
-        f"{brief(1e3 * curve.prefill_s)} ms for a prompt of {curve.prompt_tokens:,} tokens"
+        f"{brief(1e3 * curve.prefill_s)} ms for a prompt of {curve.prompt_tokens:,} tokens that comes alone{steps}"
         f" ({brief(curve.prefill_tokens_s)} tokens/s)",
     )
+
+
+def _critical(curve: Curve) -> str:
+    if curve.s_crit is not None:
+        return (
+            f"{brief(curve.s_crit)} tokens: beyond this context decode is never bound by compute, since reading a sequence's KV"
+            " cache takes longer than its products"
+        )
+    if curve.attention_computes:
+        return (
+            "none: attention itself is bound by compute, its products take longer than reading the KV cache"
+        )
+    return "none: reading the KV cache never takes longer than the products"
+
+
+def _compute(curve: Curve) -> str:
+    if curve.compute_from is None:
+        return "at this context no batch is bound by it: other parts of a step stay longer than the products"
+    if curve.compute_from == 1:
+        return "most of a step is products at any batch"
+    return f"from {curve.compute_from:,} sequences on most of a step is products"
 
 
 def _slo(one: Objective, width: int, color: bool) -> list[str]:
