@@ -189,7 +189,7 @@ def _others(found: Answer, about: Page) -> list[str]:
     wide = about.width >= 100
     rows = [_row(way, wide) for way in found.ways[:ROWS]]
     heads = _row(None, wide)
-    lines = ["Ways, the cheapest first (USD/M: per million output tokens; req/s: of one replica):", *_table([heads, *rows], 1, about.width)]  # fmt: skip
+    lines = ["Ways, the cheapest first (USD/M: a million output tokens; req/s: one replica):", *_table([heads, *rows], 1, about.width)]  # fmt: skip
     more = len(found.ways) - ROWS
     return [*lines, f"and {more} more (--json has all)"] if more > 0 else lines
 
