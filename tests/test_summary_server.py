@@ -9,18 +9,23 @@ from tests.conftest import ns
 from loadstone import folder as run_folder
 from loadstone.export import console
 from loadstone.folder import ScrapeFault, ScrapeLog, write_run
+from loadstone.report import ServerLatency
 from loadstone.summary import summarise
 from loadstone.telemetry.parse import Parser
 from loadstone.telemetry.store import Scrape, write
 
 PAGE = "http://a:8000/metrics"
-LOG = ScrapeLog(page=PAGE, serves=(0,), scrapes=9)
+LOG = ScrapeLog(page=PAGE, serves=(0,), scrapes=7, failed=0)
 
 
 def text(tokens):
     return (
         "vllm:num_requests_running 3\nvllm:num_requests_waiting 1\nvllm:kv_cache_usage_perc 0.25\n"
         f"# TYPE vllm:generation_tokens counter\nvllm:generation_tokens_total {tokens}\n"
+        "# TYPE vllm:time_to_first_token_seconds histogram\n"
+        f'vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {tokens}\n'
+        f"vllm:time_to_first_token_seconds_count {tokens}\n"
+        f"vllm:time_to_first_token_seconds_sum {tokens / 128}\n"
     )
 
 
@@ -64,6 +69,28 @@ def test_both_counts_stand_beside_each_other(report, answer):
     assert found.run.files["server_metrics"] == "server_metrics.parquet"
 
 
+def test_a_latency_of_the_server_stands_beside_ours(report, answer):
+    [server] = report(answer(50, 60, 70), answer(80, 95, 99), counts=EVEN).server
+    assert server.time_to_first_token == ServerLatency(
+        server_ms=7.8125, server_count=6.0, ours_ms=65.0, ours_count=2, apart_ms=57.1875
+    )
+    assert server.reasons["inter_token_latency"] == "the page has no such metric"
+
+
+def test_a_latency_is_that_of_the_servers_that_the_page_tells_of(report, answer, run_log):
+    config = run_log().config | {"endpoint": run_log().config["endpoint"] | {"url": ["a", "b"]}}
+    rows = answer(50, 60, 70, target=0), answer(80, 95, 99, target=1)
+    [server] = report(*rows, counts=EVEN, config=config).server
+    assert (server.time_to_first_token.ours_ms, server.time_to_first_token.ours_count) == (50.0, 1)
+
+
+def test_a_latency_that_we_do_not_know_has_a_reason(report, answer):
+    [server] = report(answer(50, outcome="reset"), counts=EVEN).server
+    latency = server.time_to_first_token
+    assert (latency.server_ms, latency.ours_ms, latency.apart_ms) == (7.8125, None, None)
+    assert latency.reason
+
+
 def test_the_summary_has_a_line_of_it(report, answer):
     shown = console.render(report(answer(50, 60, 70), counts=EVEN), width=100, color=False)
     assert (
@@ -98,6 +125,18 @@ def test_tokens_of_requests_that_failed_are_the_servers_alone(report, answer):
     )
 
 
+def test_where_no_answer_has_a_count_ours_is_not_known(report, answer):
+    row = answer(80, outcome="reset", tokens=None) | {"output_tokens": None}
+    tokens = report(row, counts=EVEN).server[0].tokens
+    assert (tokens.server, tokens.ours, tokens.uncounted) == (6.0, None, 1)
+    assert tokens.reason == "no answer of ours has a count of its tokens"
+
+
+def test_where_nothing_was_asked_ours_is_none_at_all(report, answer):
+    tokens = report(answer(50, 60, 70, target=1), counts=EVEN).server[0].tokens
+    assert (tokens.ours, tokens.uncounted, tokens.reason) == (0, 0, None)
+
+
 def test_a_page_of_its_own_address_is_compared_with_nothing(report, answer):
     found = report(answer(50, 60, 70), counts=EVEN, log=replace(LOG, serves=()))
     assert found.server[0].tokens.server == 6.0
@@ -120,23 +159,44 @@ def test_pages_of_a_run_whose_main_died_are_told_without_their_account(report, a
 
 def test_a_page_that_was_not_there_has_its_reason_and_no_line(report, answer):
     fault = ScrapeFault(at_ns=1, http_status=404, fault="HTTP 404")
-    found = report(answer(50, 60, 70), log=ScrapeLog(page=PAGE, serves=(0,), failed=1, faults=[fault]))
+    log = ScrapeLog(page=PAGE, serves=(0,), scrapes=0, failed=1, faults=[fault])
+    found = report(answer(50, 60, 70), log=log)
     [server] = found.server
     assert (server.scrapes, server.failed, server.tokens) == (0, 1, None)
-    assert server.reasons == {"scrapes": "no page was read: HTTP 404"}
+    assert server.reasons["tokens"] == "no page was read: HTTP 404"
     assert (check(found).verdict, check(found).value) == ("VALID", None)
     assert "own page" not in console.render(found, width=100, color=False)
 
 
 def test_what_was_lost_with_its_process_has_its_reason(report, answer):
-    found = report(answer(50, 60, 70), scrape_fault="the process died")
-    assert found.server[0].reasons == {"scrapes": "the process died"}
+    log = ScrapeLog(page=PAGE, serves=(0,))
+    [server] = report(answer(50, 60, 70), log=log, scrape_fault="the process died").server
+    assert (server.scrapes, server.failed, server.resets) == (None, None, None)
+    assert set(server.reasons.values()) == {"the process died"}
+
+
+def test_what_its_process_had_stored_before_it_died_is_told_as_far_as_it_goes(report, answer):
+    counts = {at: tokens for at, tokens in EVEN.items() if at <= 300}
+    log = ScrapeLog(page=PAGE, serves=(0,))
+    found = report(answer(50, 60, 70), counts=counts, log=log, scrape_fault="the process died")
+    [server] = found.server
+    assert (server.scrapes, server.engine, server.generation_tokens) == (3, "vllm", None)
+    assert server.reasons["generation_tokens"].endswith(": the process died")
+    assert server.tokens.reason == "the page was not read both before the load and after its last answer"
+
+
+def test_a_table_that_is_gone_is_told_to_be_missing(report, answer):
+    [server] = report(answer(50, 60, 70)).server
+    assert (server.scrapes, server.failed, server.resets) == (7, 0, None)
+    assert server.reasons["generation_tokens"].startswith("the table of the pages (server_metrics.parquet)")
 
 
 def test_a_damaged_table_is_no_reason_to_have_no_report(report, answer, tmp_path):
     report(answer(50, 60, 70), counts=EVEN)
     (tmp_path / run_folder.SERVER_METRICS).write_bytes(b"PAR1")
-    assert summarise(tmp_path).server[0].reasons == {"scrapes": "the table of the pages is damaged"}
+    [server] = summarise(tmp_path).server
+    assert (server.scrapes, server.resets) == (7, None)
+    assert set(server.reasons.values()) == {"the table of the pages is damaged"}
 
 
 def test_without_pages_nothing_is_told(report, answer):

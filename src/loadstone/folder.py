@@ -144,19 +144,22 @@ class HookLog(_Part, kw_only=True):
 
 
 class ScrapeLog(_Part, kw_only=True):
-    """One Prometheus page that was read while the run lasted. Times are CLOCK_MONOTONIC ns."""
+    """One Prometheus page that was read while the run lasted. Times are CLOCK_MONOTONIC ns.
+
+    Numbers are null until its reader has told them at the end: it may die, or main may.
+    """
 
     page: str
     """Its address without secrets; column `target` of `SERVER_METRICS`."""
     serves: tuple[int, ...] = ()
     """Which of `endpoint.urls` it tells of; empty: it was asked for by its own address."""
-    scrapes: int = 0
+    scrapes: int | None = None
     """How often it was read."""
-    failed: int = 0
+    failed: int | None = None
     """How often that was tried in vain."""
-    thinned: int = 0
+    thinned: int | None = None
     """Scrapes that were let go of again, evenly, since the run was longer than there is room for."""
-    samples: int = 0
+    samples: int | None = None
     """Rows of it in the table."""
     given_up: bool = False
     """It was not asked for any more, since it had never been there."""

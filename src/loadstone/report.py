@@ -312,6 +312,21 @@ class ServerTokens(_Part, frozen=True, kw_only=True):
     """Why there is nothing to compare; null: there is."""
 
 
+class ServerLatency(_Part, frozen=True, kw_only=True):
+    """A latency by the server's own histogram over the measured phases, beside the metric of ours of the same name."""
+
+    server_ms: float
+    """The mean of what it observed: of every request, also of those that failed later or that others sent."""
+    server_count: float
+    ours_ms: float | None = None
+    """The mean of ours, of the answers of those servers that succeeded."""
+    ours_count: int | None = None
+    apart_ms: float | None = None
+    """Ours less the server's: what is on the way between the two."""
+    reason: str | None = None
+    """Why there is nothing to compare; null: there is."""
+
+
 class ServerFacts(_Part, frozen=True, kw_only=True):
     """One server by its own Prometheus page, while the measured phases lasted.
 
@@ -323,9 +338,10 @@ class ServerFacts(_Part, frozen=True, kw_only=True):
     """Its address without secrets."""
     serves: tuple[int, ...] = ()
     """Which of `endpoint.url` it tells of; empty: it was asked for by its own address (`--server-metrics`)."""
-    scrapes: int = 0
+    scrapes: int | None = None
+    """How often it was read,"""
     failed: int | None = None
-    """How often it was asked for in vain."""
+    """and how often it was asked for in vain."""
     engine: Literal["vllm", "sglang", "llama.cpp"] | None = None
     """Whose names the metrics bear."""
     running_mean: float | None = None
@@ -342,7 +358,9 @@ class ServerFacts(_Part, frozen=True, kw_only=True):
     preemptions: float | None = None
     prompt_tokens: float | None = None
     generation_tokens: float | None = None
-    resets: int = 0
+    time_to_first_token: ServerLatency | None = None
+    inter_token_latency: ServerLatency | None = None
+    resets: int | None = None
     """How often a counter began anew: the server was started again."""
     reasons: dict[str, str] = {}
     tokens: ServerTokens | None = None

@@ -33,6 +33,9 @@ def test_the_servers_counters_are_the_truth(run):
     assert server.prompt_tokens == run.requests["usage_prompt_tokens"].sum()
     assert (server.tokens.server, server.tokens.ours, server.tokens.uncounted) == (68 * 8, 68 * 8, 0)
     assert run.check("server_tokens").value == 0.0
+    assert (server.time_to_first_token.server_count, server.time_to_first_token.ours_count) == (60, 60)
+    assert server.inter_token_latency.server_count == 60 * 7
+    assert server.time_to_first_token.apart_ms > 0
 
 
 def test_there_is_a_read_before_every_phase_and_after_the_last(run):
@@ -63,7 +66,10 @@ def test_the_report_is_made_again_with_and_without_the_table(run, loadstone):
     aside = table.rename(table.with_suffix(".aside"))
     assert loadstone("report", str(run.path)).code == run.code
     [server] = json.loads((run.path / "report.json").read_text())["server"]
-    assert (server["generation_tokens"], server["reasons"]) == (None, {"scrapes": "no page was read"})
+    assert (server["scrapes"], server["generation_tokens"]) == (run.log.scrapes[0].scrapes, None)
+    assert server["reasons"]["generation_tokens"].startswith(
+        "the table of the pages (server_metrics.parquet)"
+    )
     aside.rename(table)
 
 
@@ -98,7 +104,8 @@ def test_a_server_without_a_page_is_no_trouble(good, scripted):
     [log] = run.log.scrapes
     assert (log.scrapes, log.given_up) == (0, True)
     assert not (run.path / "server_metrics.parquet").exists()
-    assert run.report.server[0].reasons["scrapes"].startswith("no page was read")
+    assert run.report.server[0].scrapes == 0
+    assert run.report.server[0].reasons["running_mean"] == "no page was read: HTTP 404"
     assert "metrics" not in run.out.replace("server_metrics", "")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loadstone.folder import ScrapeFault, ScrapeLog
-from loadstone.telemetry.facts import LEAST_READS, facts
+from loadstone.report import ServerLatency
+from loadstone.telemetry.facts import LEAST_READS, NO_TABLE, NOT_TOLD, facts
 from loadstone.telemetry.pages import Pages
 from loadstone.telemetry.parse import Parser
 from loadstone.telemetry.store import Scrape, write
@@ -46,6 +47,14 @@ vllm:prompt_tokens_total{{engine="0"}} {100 * n}
 # TYPE vllm:generation_tokens counter
 vllm:generation_tokens_total{{engine="0"}} {7 * n}
 vllm:generation_tokens_total{{engine="1"}} {1000 + n}
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{{engine="0",le="+Inf"}} {2 * n}
+vllm:time_to_first_token_seconds_count{{engine="0"}} {2 * n}
+vllm:time_to_first_token_seconds_sum{{engine="0"}} {0.25 * n}
+# TYPE vllm:time_per_output_token_seconds histogram
+vllm:time_per_output_token_seconds_bucket{{engine="0",le="+Inf"}} {10 * n}
+vllm:time_per_output_token_seconds_count{{engine="0"}} {10 * n}
+vllm:time_per_output_token_seconds_sum{{engine="0"}} {n / 8}
 """
 
 
@@ -54,7 +63,7 @@ def test_a_page_of_vllm(read):
     assert (found.page, found.serves, found.scrapes, found.failed, found.engine) == (
         "page",
         (0,),
-        7,
+        9,
         1,
         "vllm",
     )
@@ -64,6 +73,8 @@ def test_a_page_of_vllm(read):
     assert found.kv_cache_usage_max == 0.6
     assert found.prefix_cache_hit_rate == 0.25
     assert (found.preemptions, found.prompt_tokens, found.generation_tokens) == (2.0, 500.0, 40.0)
+    assert found.time_to_first_token == ServerLatency(server_ms=125.0, server_count=10.0)
+    assert found.inter_token_latency == ServerLatency(server_ms=12.5, server_count=50.0)
     assert (found.resets, found.reasons) == (0, {})
 
 
@@ -92,7 +103,8 @@ sglang:generation_tokens_total {2 * n}
     )
     assert (found.prefix_cache_hit_rate, found.prompt_tokens, found.generation_tokens) == (0.5, 60.0, 12.0)
     assert found.preemptions is None
-    assert found.reasons == {"preemptions": "the page has no such metric"}
+    missing = ("preemptions", "time_to_first_token", "inter_token_latency")
+    assert found.reasons == dict.fromkeys(missing, "the page has no such metric")
 
 
 def test_a_page_of_llama_cpp(read):
@@ -110,10 +122,12 @@ llamacpp:tokens_predicted_total {3 * n}
     assert (found.engine, found.running_mean, found.waiting_max) == ("llama.cpp", 1.0, 2.0)
     assert (found.prompt_tokens, found.generation_tokens) == (6.0, 18.0)
     assert sorted(found.reasons) == [
+        "inter_token_latency",
         "kv_cache_usage_max",
         "kv_cache_usage_mean",
         "preemptions",
         "prefix_cache_hit_rate",
+        "time_to_first_token",
     ]
 
 
@@ -130,7 +144,6 @@ def test_a_gauge_that_was_read_too_seldom_is_not_told(read):
     assert found.reasons["running_mean"].startswith(
         "the page was read only 4 times while the load was measured"
     )
-    assert found.generation_tokens == 32.0
 
 
 def test_where_nothing_was_looked_up_there_is_no_share(read):
@@ -142,12 +155,96 @@ def test_where_nothing_was_looked_up_there_is_no_share(read):
 
 def test_a_page_of_nobody_we_know(read):
     found = facts(LOG, read(lambda n: "DCGM_FI_DEV_GPU_TEMP 40\n"), 0, 60)
-    assert (found.engine, found.scrapes) == (None, 7)
-    assert list(found.reasons) == ["engine"]
+    assert (found.engine, found.scrapes) == (None, 9)
+    assert set(found.reasons.values()) == {"the page has no metrics of vLLM, SGLang or llama.cpp"}
+    assert nulls(found) == set(found.reasons)
 
 
-def test_a_page_that_was_not_read():
-    fault = ScrapeFault(at_ns=1, http_status=404, fault="HTTP 404")
-    found = facts(ScrapeLog(page="page", failed=1, faults=[fault]), None, 0, 60)
-    assert (found.scrapes, found.failed, found.reasons) == (0, 1, {"scrapes": "no page was read: HTTP 404"})
-    assert facts(ScrapeLog(page="page"), None, 0, 60).reasons == {"scrapes": "no page was read"}
+def test_a_latency_of_which_nothing_was_observed_has_no_mean(read):
+    text = "# TYPE vllm:{0} histogram\nvllm:{0}_bucket{{le='+Inf'}} 0\nvllm:{0}_count 0\nvllm:{0}_sum 0\n"
+    page = text.format("time_to_first_token_seconds").replace("'", '"')
+    found = facts(LOG, read(lambda n: page), 0, 60)
+    assert found.time_to_first_token is None
+    assert found.reasons["time_to_first_token"] == "it observed none"
+
+
+# ---- what is not known ----
+
+
+def test_counters_of_a_stretch_that_the_pages_do_not_cover_are_not_known(read):
+    for from_ns, to_ns in ((-5, 60), (0, 61)):
+        found = facts(LOG, read(vllm), from_ns, to_ns)
+        assert found.generation_tokens is found.time_to_first_token is found.prefix_cache_hit_rate is None
+        assert found.reasons["generation_tokens"] == (
+            "the page was not read both before and after the load that was measured"
+        )
+
+
+def test_a_gauge_that_was_not_read_to_the_end_is_not_known(read):
+    assert facts(LOG, read(vllm), 0, 80).running_mean == 6.0
+    found = facts(LOG, read(vllm), 0, 1_000_000_060, fault="its reader died")
+    assert found.running_mean is found.waiting_max is None
+    assert found.reasons["waiting_max"] == (
+        "the page was last read 1 s before the end of the load that was measured: its reader died"
+    )
+    assert found.reasons["preemptions"].endswith("load that was measured: its reader died")
+
+
+def nulls(found):
+    return {name for name in found.__struct_fields__ if getattr(found, name) is None}
+
+
+FAULTS = [ScrapeFault(at_ns=1, http_status=404, fault="HTTP 404")]
+
+
+@pytest.mark.parametrize(
+    ("told", "fault", "why"),
+    [
+        ({"scrapes": 0, "failed": 1, "faults": FAULTS}, None, "no page was read: HTTP 404"),
+        ({"scrapes": 0, "failed": 0}, None, "no page was read"),
+        ({"scrapes": 120, "failed": 0}, None, NO_TABLE),
+        ({}, None, NOT_TOLD),
+        ({}, "its reader died", "its reader died"),
+    ],
+)
+def test_without_rows_every_null_has_the_true_reason(told, fault, why):
+    found = facts(ScrapeLog(page="page", **told), None, 0, 60, fault)
+    assert (found.scrapes, found.failed) == (told.get("scrapes"), told.get("failed"))
+    assert found.resets is None
+    assert found.reasons == dict.fromkeys(nulls(found), why)
+
+
+def test_where_the_reader_told_nothing_its_rows_are_counted(read):
+    found = facts(ScrapeLog(page="page"), read(vllm), 0, 60)
+    assert (found.scrapes, found.failed, found.reasons) == (7, None, {"failed": NOT_TOLD})
+
+
+# ---- ranks ----
+
+
+def sglang(*series):
+    return lambda n: "".join(f"sglang:num_running_reqs{{{labels}}} {value}\n" for labels, value in series)
+
+
+@pytest.mark.parametrize(
+    ("series", "running"),
+    [
+        ([('tp_rank="10",pp_rank="0"', 7), ('tp_rank="2",pp_rank="0"', 5)], 5.0),
+        ([('tp_rank="0",pp_rank="1"', 7), ('tp_rank="1",pp_rank="0"', 5)], 5.0),
+        ([(f'tp_rank="{n}",dp_rank="{n}",moe_ep_rank="{n}"', 3) for n in range(4)], 12.0),
+        ([(f'tp_rank="{n}",dp_rank="{n // 2}"', 3) for n in range(4)], 6.0),
+        ([('engine="0"', 2), ('engine="1"', 3)], 5.0),
+        ([('tp_rank="0",model_name="a"', 2), ('tp_rank="1",model_name="a"', 2), ('model_name="b"', 3)], 5.0),
+    ],
+    ids=[
+        "by number",
+        "first stage",
+        "attention in data parallel",
+        "two ranks a replica",
+        "engines",
+        "models",
+    ],
+)
+def test_of_ranks_that_work_on_the_same_requests_one_is_counted(read, series, running):
+    found = facts(LOG, read(sglang(*series)), 0, 60)
+    assert (found.running_mean, found.running_max) == (running, running)

@@ -51,7 +51,8 @@ def summarise(folder: Path) -> Report:
     table = _table(folder)
     run = run_folder.read_run(folder)
     tables = Tables.read(table, run)
-    evidence = _evidence(tables)._replace(server=server_facts(folder, table, tables))
+    evidence = _evidence(tables)
+    evidence = evidence._replace(server=server_facts(folder, table, tables, evidence.metrics))
     return Report(
         loadstone_version=run.loadstone_version,
         run=RunFacts(

@@ -6,53 +6,80 @@ null with a reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import polars as pl
 
 from loadstone.folder import RunLog, ScrapeLog
-from loadstone.metrics import Tables
+from loadstone.metrics import Tables, all_metrics
 from loadstone.read.outcome import SUCCESSES
-from loadstone.report import ServerFacts, ServerTokens
+from loadstone.report import MetricResult, ServerFacts, ServerLatency, ServerTokens
+from loadstone.summary.measure import measure
 from loadstone.telemetry.engines import ENGINES
-from loadstone.telemetry.facts import NO_METRIC, counted, facts
+from loadstone.telemetry.facts import LATENCIES, NO_METRIC, counted, facts, unknown
 from loadstone.telemetry.pages import Pages
 
 DAMAGED = "the table of the pages is damaged"
 NOT_MEASURED = "nothing was measured"
 NOT_OURS = "which of our requests it tells of is not known"
+NOT_COUNTED = "no answer of ours has a count of its tokens"
 NOT_AROUND = "the page was not read both before the load and after its last answer"
 
 
-def server_facts(folder: Path, table: pl.LazyFrame, tables: Tables) -> tuple[ServerFacts, ...]:
-    """One entry for every page that was to be read, in the order of the run."""
+def server_facts(
+    folder: Path, table: pl.LazyFrame, tables: Tables, metrics: Mapping[str, MetricResult]
+) -> tuple[ServerFacts, ...]:
+    """One entry for every page that was to be read, in the order of the run. `metrics` are those of the whole run."""
     run = tables.run
     try:
         pages = Pages.read(folder)
     except (pl.exceptions.PolarsError, OSError):
-        return tuple(_unknown(log, DAMAGED) for log in run.scrapes)
+        return tuple(unknown(log, DAMAGED) for log in run.scrapes)
     known = {log.page for log in run.scrapes}
     logs = [*run.scrapes, *(ScrapeLog(page=page) for page in pages if page not in known)]
-    return tuple(_one(log, pages.get(log.page), run, table, tables) for log in logs)
-
-
-def _unknown(log: ScrapeLog, why: str) -> ServerFacts:
-    return ServerFacts(page=log.page, serves=log.serves, reasons={"scrapes": why})
+    if not tables.phases:
+        return tuple(unknown(log, NOT_MEASURED) for log in logs)
+    return tuple(_one(log, pages.get(log.page), table, tables, metrics) for log in logs)
 
 
 def _one(
-    log: ScrapeLog, pages: Pages | None, run: RunLog, table: pl.LazyFrame, tables: Tables
+    log: ScrapeLog,
+    pages: Pages | None,
+    table: pl.LazyFrame,
+    tables: Tables,
+    metrics: Mapping[str, MetricResult],
 ) -> ServerFacts:
-    if pages is None and run.scrape_fault:
-        return _unknown(log, run.scrape_fault)
-    if not tables.phases:
-        return _unknown(log, NOT_MEASURED)
     from_ns, to_ns = tables.phases[0].start_ns, max(phase.end_ns for phase in tables.phases)
-    found = facts(log, pages, from_ns, to_ns)
-    if pages is not None and not log.scrapes:  # main died before it was told
-        found = msgspec.structs.replace(found, failed=None)
-    return msgspec.structs.replace(found, tokens=_tokens(found, pages, run, table))
+    found = facts(log, pages, from_ns, to_ns, tables.run.scrape_fault)
+    beside = {
+        name: _beside(theirs, name, log.serves, tables, metrics)
+        for name in LATENCIES
+        if (theirs := getattr(found, name)) is not None
+    }
+    return msgspec.structs.replace(found, tokens=_tokens(found, pages, tables.run, table), **beside)
+
+
+def _beside(
+    theirs: ServerLatency,
+    name: str,
+    serves: tuple[int, ...],
+    tables: Tables,
+    metrics: Mapping[str, MetricResult],
+) -> ServerLatency:
+    """The server's latency with ours, of the answers that those servers gave."""
+    if not serves:
+        return msgspec.structs.replace(theirs, reason=NOT_OURS)
+    ours = metrics[name]
+    if len(serves) < len(tables.config.endpoint.urls):
+        chosen = tables.requests["target"].is_in(serves).fill_null(False).to_numpy()
+        ours = measure(all_metrics()[name], tables.only(chosen))
+    if ours.mean is None:
+        return msgspec.structs.replace(theirs, reason=ours.reason)
+    return msgspec.structs.replace(
+        theirs, ours_ms=ours.mean, ours_count=ours.count, apart_ms=ours.mean - theirs.server_ms
+    )
 
 
 def _tokens(found: ServerFacts, pages: Pages | None, run: RunLog, table: pl.LazyFrame) -> ServerTokens | None:
@@ -65,17 +92,24 @@ def _tokens(found: ServerFacts, pages: Pages | None, run: RunLog, table: pl.Lazy
     if more is None or not more.covers:
         why = NO_METRIC if found.reasons.get("generation_tokens") == NO_METRIC else NOT_AROUND
         return ServerTokens(server=None, ours=ours, uncounted=uncounted, reason=why)
-    why_not = NOT_OURS if ours is None else None
+    why_not = None if ours is not None else NOT_COUNTED if found.serves else NOT_OURS
     return ServerTokens(server=more.value, ours=ours, uncounted=uncounted, reason=why_not)
 
 
 def _ours(serves: tuple[int, ...], run: RunLog, table: pl.LazyFrame) -> tuple[int | None, int]:
-    """The tokens of the answers that those servers gave, in all phases, and the requests without a count of them."""
+    """The tokens of the answers that those servers gave, in all phases, and the requests without a count of them.
+
+    None: not one of them has a count, or which they are is not known.
+    """
     if not serves:
         return None, 0
     tokens = pl.coalesce("usage_completion_tokens", "output_tokens")
     sent = table.filter(pl.col("sent_ns").is_not_null())
     asked = sent.filter(pl.col("target").is_null() | pl.col("target").is_in(serves))
     unsure = ~pl.col("outcome").is_in(list(SUCCESSES)) | tokens.is_null()
-    total, uncounted = asked.select(tokens.sum(), unsure.sum()).collect().row(0)
-    return int(total), int(uncounted)
+    total, known, requests, uncounted = (
+        asked.select(total=tokens.sum(), known=tokens.count(), requests=pl.len(), uncounted=unsure.sum())
+        .collect()
+        .row(0)
+    )
+    return int(total) if known or not requests else None, int(uncounted)

@@ -6,7 +6,7 @@ README (`--metrics`). Where a name has changed all its names are listed, the pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Name = Literal["vllm", "sglang", "llama.cpp"]
@@ -26,6 +26,10 @@ class Names(NamedTuple):
     preemptions: tuple[str, ...]
     prompt_tokens: tuple[str, ...]
     generation_tokens: tuple[str, ...]
+    time_to_first_token: tuple[str, ...]
+    """Histograms in seconds, by their families: from a request's arrival to its first token,"""
+    inter_token_latency: tuple[str, ...]
+    """and from one token to the next."""
 
 
 ENGINES: Mapping[Name, Names] = {
@@ -39,6 +43,8 @@ ENGINES: Mapping[Name, Names] = {
         preemptions=("vllm:num_preemptions_total",),
         prompt_tokens=("vllm:prompt_tokens_total",),
         generation_tokens=("vllm:generation_tokens_total",),
+        time_to_first_token=("vllm:time_to_first_token_seconds",),
+        inter_token_latency=("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"),
     ),
     "sglang": Names(
         prefix="sglang:",
@@ -50,6 +56,8 @@ ENGINES: Mapping[Name, Names] = {
         preemptions=("sglang:num_retracted_requests_total",),
         prompt_tokens=("sglang:prompt_tokens_total",),
         generation_tokens=("sglang:generation_tokens_total",),
+        time_to_first_token=("sglang:time_to_first_token_seconds",),
+        inter_token_latency=("sglang:inter_token_latency_seconds",),
     ),
     "llama.cpp": Names(
         prefix="llamacpp:",
@@ -61,6 +69,8 @@ ENGINES: Mapping[Name, Names] = {
         preemptions=(),
         prompt_tokens=("llamacpp:prompt_tokens_total",),
         generation_tokens=("llamacpp:tokens_predicted_total",),
+        time_to_first_token=(),
+        inter_token_latency=(),
     ),
 }
 
@@ -73,6 +83,21 @@ def engine_of(samples: set[str]) -> Name | None:
     )
 
 
-def of_all_priorities(labels: Mapping[str, str]) -> bool:
-    """Whether a series stands for all requests: SGLang tells the same again by priority."""
-    return not labels.get("priority")
+RANKS = ("pp_rank", "tp_rank", "moe_ep_rank")
+"""Labels of devices that work on the same requests; `dp_rank` and `engine` have requests of their own."""
+
+
+def told_once(series: Iterable[Mapping[str, str]]) -> list[int]:
+    """Which of these labels of one sample to count, by their places: every request once, and none twice.
+
+    SGLang tells the same again by priority, and with `--enable-metrics-for-all-schedulers` by every rank: of ranks that
+    differ in nothing else the first is taken. With attention in data parallel the ranks of each `dp_rank` are others.
+    """
+    first: dict[tuple[tuple[str, str], ...], tuple[list[tuple[int, str]], int]] = {}
+    for place, labels in enumerate(series):
+        if labels.get("priority"):
+            continue
+        shared = tuple(sorted(pair for pair in labels.items() if pair[0] not in RANKS))
+        ranks = [(len(rank), rank) for rank in (labels.get(name, "") for name in RANKS)]  # "2" before "10"
+        first[shared] = min(first.get(shared, (ranks, place)), (ranks, place))
+    return sorted(place for _, place in first.values())

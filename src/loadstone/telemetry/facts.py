@@ -1,70 +1,84 @@
 """What a server's own page says of a stretch of time, in the terms that all engines share. Pure.
 
-Several engines behind one page (data parallel) are added up, or averaged where it is a share.
+Several engines behind one page (data parallel) are added up, or averaged where it is a share. One rule: what the pages do
+not cover is null, and every null has its reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from loadstone.folder import ScrapeLog
-from loadstone.report import ServerFacts
-from loadstone.telemetry.engines import ENGINES, Names, engine_of, of_all_priorities
-from loadstone.telemetry.pages import Increase, Pages, Track, greatest, increase, mean_over_time
+from loadstone.report import ServerFacts, ServerLatency
+from loadstone.telemetry.engines import ENGINES, Names, engine_of, told_once
+from loadstone.telemetry.pages import Increase, Ints, Pages, Track, greatest, increase, mean_over_time
 
 NO_PAGE = "no page was read"
+NO_TABLE = "the table of the pages (server_metrics.parquet) is missing, or has none of this page"
+NOT_TOLD = "the run was cut off before the reader of the pages had told it"
 NO_METRIC = "the page has no such metric"
 UNKNOWN_ENGINE = "the page has no metrics of vLLM, SGLang or llama.cpp"
-FEW = "the page was not read before and after it"
+FEW = "the page was not read both before and after the load that was measured"
 LEAST_READS = 5
 """Within a stretch, for a gauge to be told: between two reads anything may have been."""
+LATE = 2
+"""So many times the longest time between two reads the last one may lie before the end."""
 GAUGES = ("running", "waiting", "kv_cache_usage")
 COUNTERS = ("preemptions", "prompt_tokens", "generation_tokens")
+LATENCIES = ("time_to_first_token", "inter_token_latency")
 
 
-def facts(log: ScrapeLog, pages: Pages | None, from_ns: int, to_ns: int) -> ServerFacts:
-    """What is known of one page's server from `from_ns` to `to_ns`; every null has its reason."""
-    known = ServerFacts(page=log.page, serves=log.serves, failed=log.failed)
+def facts(
+    log: ScrapeLog, pages: Pages | None, from_ns: int, to_ns: int, fault: str | None = None
+) -> ServerFacts:
+    """What is known of one page's server from `from_ns` to `to_ns`.
+
+    `fault`: why the reading ended before the run did; None: it did not.
+    """
     if pages is None:
-        why = f"{NO_PAGE}: {log.faults[0].fault}" if log.faults else NO_PAGE
-        return msgspec.structs.replace(known, reasons={"scrapes": why})
-    known = msgspec.structs.replace(known, scrapes=len(pages.moments[0]), engine=engine_of(pages.names))
-    if known.engine is None:
-        return msgspec.structs.replace(known, reasons={"engine": UNKNOWN_ENGINE})
-    numbers: dict[str, Any] = {}
-    reasons: dict[str, str] = {}
-    names = ENGINES[known.engine]
-    sent_ns, at_ns = pages.moments
-    inside = at_ns[(sent_ns >= from_ns) & (at_ns <= to_ns)]
+        return unknown(log, fault or _why_none(log))
+    engine = engine_of(pages.names)
+    scrapes = len(pages.moments[0]) if log.scrapes is None else log.scrapes
+    known = ServerFacts(page=log.page, serves=log.serves, scrapes=scrapes, failed=log.failed, engine=engine)
+    told = _Told(pages, from_ns, to_ns, f": {fault}" if fault else "")
+    if log.failed is None:
+        told.reasons["failed"] = fault or NOT_TOLD
+    if engine is None:
+        return explained(msgspec.structs.replace(known, reasons=told.reasons), UNKNOWN_ENGINE)
+    names = ENGINES[engine]
     for gauge in GAUGES:
-        if len(inside) >= LEAST_READS:
-            _gauge(pages, names, gauge, int(inside[0]), to_ns, numbers, reasons)
-        else:
-            why = _seldom(len(inside)) if _tracks(pages, getattr(names, gauge)) else NO_METRIC
-            reasons |= {f"{gauge}_mean": why, f"{gauge}_max": why}
-    resets = 0
+        told.gauge(gauge, getattr(names, gauge))
     for counter in COUNTERS:
-        more = counted(pages, getattr(names, counter), from_ns, to_ns)
-        resets = max(resets, more.resets if more else 0)
-        _note(counter, more.value if more else None, pages, getattr(names, counter), numbers, reasons)
-    found, looked_up = (counted(pages, one, from_ns, to_ns) for one in (names.found, names.looked_up))
-    share = found.value / looked_up.value if found and looked_up and looked_up.value > 0 else None
-    _note("prefix_cache_hit_rate", share, pages, names.found, numbers, reasons)
-    return msgspec.structs.replace(known, resets=resets, reasons=reasons, **numbers)
+        told.counter(counter, getattr(names, counter))
+    for latency in LATENCIES:
+        told.latency(latency, getattr(names, latency))
+    told.hit_rate(names)
+    return msgspec.structs.replace(known, reasons=told.reasons, resets=told.resets, **told.numbers)
 
 
-def _seldom(reads: int) -> str:
-    """Why nothing is told of what was read so seldom."""
-    times = (
-        "was not read"
-        if not reads
-        else "was read only once"
-        if reads == 1
-        else f"was read only {reads} times"
-    )
-    return f"the page {times} while the load was measured; --server-metrics-interval reads it more often"
+def unknown(log: ScrapeLog, why: str) -> ServerFacts:
+    """What there is to say of a page without what was read of it."""
+    known = ServerFacts(page=log.page, serves=log.serves, scrapes=log.scrapes, failed=log.failed)
+    return explained(known, why)
+
+
+def explained(known: ServerFacts, why: str) -> ServerFacts:
+    """The same with a reason for every null that has none."""
+    nulls = [name for name in known.__struct_fields__ if getattr(known, name) is None]
+    return msgspec.structs.replace(known, reasons={**dict.fromkeys(nulls, why), **known.reasons})
+
+
+def _why_none(log: ScrapeLog) -> str:
+    """Why there are no rows of a page, where the reading itself did not fail."""
+    if log.scrapes is None:
+        return NOT_TOLD
+    if log.scrapes:
+        return NO_TABLE
+    return f"{NO_PAGE}: {log.faults[0].fault}" if log.faults else NO_PAGE
 
 
 def counted(pages: Pages, samples: tuple[str, ...], from_ns: int, to_ns: int) -> Increase | None:
@@ -80,55 +94,96 @@ def counted(pages: Pages, samples: tuple[str, ...], from_ns: int, to_ns: int) ->
 
 
 def _tracks(pages: Pages, samples: tuple[str, ...]) -> list[Track]:
+    """The series of the first of these samples that the page has, every request once."""
     name = next((name for name in samples if name in pages.names), None)
-    return [] if name is None else list(pages.tracks(name, of_all_priorities))
+    if name is None:
+        return []
+    found = list(pages.tracks(name))
+    return [found[place] for place in told_once(track.labels for track in found)]
 
 
-def _gauge(
-    pages: Pages,
-    names: Names,
-    gauge: str,
-    from_ns: int,
-    to_ns: int,
-    numbers: dict[str, Any],
-    reasons: dict[str, str],
-) -> None:
-    """Its mean from a first read on and its greatest value, of all engines behind the page."""
-    samples = getattr(names, gauge)
-    tracks = _tracks(pages, samples)
-    means = [mean_over_time(track, from_ns, to_ns) for track in tracks]
-    whole = [mean for mean in means if mean is not None]
-    mean = sum(whole) if whole and len(whole) == len(means) else None
-    if gauge == "kv_cache_usage":
-        mean = None if mean is None else mean / len(whole)
-        most = max(
-            (top for track in tracks if (top := greatest(track, from_ns, to_ns)) is not None), default=None
-        )
-    else:
-        most = greatest(_together(tracks), from_ns, to_ns) if tracks else None
-    _note(f"{gauge}_mean", mean, pages, samples, numbers, reasons)
-    _note(f"{gauge}_max", most, pages, samples, numbers, reasons)
+class _Told:
+    """The numbers and reasons of one stretch, as they are found."""
+
+    def __init__(self, pages: Pages, from_ns: int, to_ns: int, fault: str) -> None:
+        self._pages, self._from_ns, self._to_ns, self._fault = pages, from_ns, to_ns, fault
+        self._few = FEW + fault
+        sent_ns, at_ns = pages.moments
+        self._inside_ns: Ints = at_ns[(sent_ns >= from_ns) & (at_ns <= to_ns)]
+        self.numbers: dict[str, Any] = {}
+        self.reasons: dict[str, str] = {}
+        self.resets = 0
+
+    def counter(self, name: str, samples: tuple[str, ...]) -> None:
+        """What was added to it."""
+        self._note(name, self._added(samples), samples, self._few)
+
+    def latency(self, name: str, families: tuple[str, ...]) -> None:
+        """The mean of a histogram in seconds, exact, and of how many it is."""
+        counts, sums = (tuple(f"{family}_{end}" for family in families) for end in ("count", "sum"))
+        count, total = self._added(counts), self._added(sums)
+        found = None
+        if count and total is not None:
+            found = ServerLatency(server_ms=1e3 * total / count, server_count=count)
+        self._note(name, found, counts, "it observed none" if count == 0 else self._few)
+
+    def hit_rate(self, names: Names) -> None:
+        """The share of the tokens looked up that were found."""
+        found, looked_up = self._added(names.found), self._added(names.looked_up)
+        share = found / looked_up if found is not None and looked_up else None
+        why = "nothing was looked up" if looked_up == 0 else self._few
+        self._note("prefix_cache_hit_rate", share, names.found, why)
+
+    def gauge(self, name: str, samples: tuple[str, ...]) -> None:
+        """Its mean from the first read on and its greatest value, of all engines behind the page."""
+        tracks = _tracks(self._pages, samples)
+        why, mean, most = self._seldom(), None, None
+        if tracks and why is None:
+            first_ns = int(self._inside_ns[0])
+            means = [mean_over_time(track, first_ns, self._to_ns) for track in tracks]
+            whole = [mean for mean in means if mean is not None]
+            mean = sum(whole) if len(whole) == len(means) else None
+            if name == "kv_cache_usage":
+                mean = None if mean is None else mean / len(whole)
+                tops = [greatest(track, first_ns, self._to_ns) for track in tracks]
+                most = max((top for top in tops if top is not None), default=None)
+            else:
+                most = greatest(_together(tracks), first_ns, self._to_ns)
+        why = why + self._fault if why else "it was not on the page all the time"
+        self._note(f"{name}_mean", mean, samples, why)
+        self._note(f"{name}_max", most, samples, why)
+
+    def _added(self, samples: tuple[str, ...]) -> float | None:
+        """What was added to a counter; None where the pages do not cover the stretch."""
+        more = counted(self._pages, samples, self._from_ns, self._to_ns)
+        self.resets = max(self.resets, more.resets if more else 0)
+        return more.value if more and more.covers else None
+
+    def _seldom(self) -> str | None:
+        """Why a gauge is not told; None: it is."""
+        reads = len(self._inside_ns)
+        if reads < LEAST_READS:
+            times = (
+                "not read" if not reads else "read only once" if reads == 1 else f"read only {reads} times"
+            )
+            return f"the page was {times} while the load was measured; --server-metrics-interval reads it more often"
+        late_ns = self._to_ns - int(self._inside_ns[-1])
+        if late_ns > LATE * int(np.diff(self._inside_ns).max()):
+            return (
+                f"the page was last read {late_ns / 1e9:.3g} s before the end of the load that was measured"
+            )
+        return None
+
+    def _note(self, name: str, value: Any, samples: tuple[str, ...], why: str) -> None:
+        if value is not None:
+            self.numbers[name] = value
+        elif not any(sample in self._pages.names for sample in samples):
+            self.reasons[name] = NO_METRIC
+        else:
+            self.reasons[name] = why
 
 
 def _together(tracks: list[Track]) -> Track:
     """The sum of several gauges; NaN where one is not known."""
-    values = tracks[0].values.copy()
-    for track in tracks[1:]:
-        values += track.values
-    return tracks[0]._replace(labels={}, values=values)
-
-
-def _note(
-    name: str,
-    value: float | None,
-    pages: Pages,
-    samples: tuple[str, ...],
-    numbers: dict[str, Any],
-    reasons: dict[str, str],
-) -> None:
-    if value is not None:
-        numbers[name] = value
-    elif not any(sample in pages.names for sample in samples):
-        reasons[name] = NO_METRIC
-    else:
-        reasons[name] = "nothing was looked up" if name == "prefix_cache_hit_rate" else FEW
+    labels: Mapping[str, str] = {}
+    return tracks[0]._replace(labels=labels, values=np.sum([track.values for track in tracks], axis=0))

@@ -1,4 +1,4 @@
-"""Pages as they were read, and what their metrics say of a stretch of time. Pure but for `Pages.read`.
+"""Pages as they were read, and what their counters and gauges say of a stretch of time. Pure but for `Pages.read`.
 
 A counter only grows, unless the server began anew: what it has after a fall it has counted since. A gauge is known at the
 moments when it was read, and taken to stay as it was until the next one. Moments are CLOCK_MONOTONIC ns. Knows no name of a
@@ -8,7 +8,7 @@ metric; see `telemetry.engines`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -76,18 +76,14 @@ class Pages:
         """The names of all samples."""
         return set(self.table["sample"].unique())
 
-    def tracks(
-        self, sample: str, wanted: Callable[[Mapping[str, str]], bool] = lambda labels: True
-    ) -> Iterator[Track]:
-        """Every series of a sample whose labels are `wanted`."""
+    def tracks(self, sample: str) -> Iterator[Track]:
+        """Every series of a sample."""
         sent_ns, at_ns = self.moments
         found = self.table.filter(pl.col("sample") == sample)
         for (text,), part in found.group_by("labels", maintain_order=True):
-            labels = json.loads(str(text))
-            if wanted(labels):
-                values = np.full(len(at_ns), np.nan)
-                values[np.searchsorted(at_ns, part["at_ns"].to_numpy())] = part["value"].to_numpy()
-                yield Track(labels, sent_ns, at_ns, values)
+            values = np.full(len(at_ns), np.nan)
+            values[np.searchsorted(at_ns, part["at_ns"].to_numpy())] = part["value"].to_numpy()
+            yield Track(json.loads(str(text)), sent_ns, at_ns, values)
 
 
 def increase(track: Track, from_ns: int, to_ns: int) -> Increase | None:
@@ -138,61 +134,3 @@ def greatest(track: Track, from_ns: int, to_ns: int) -> float | None:
 def _known(track: Track) -> tuple[Ints, Floats]:
     known = np.isfinite(track.values)
     return track.at_ns[known], track.values[known]
-
-
-class Buckets(NamedTuple):
-    """A histogram: how many observations were at most each of the upper `bounds`, the last of which is infinite."""
-
-    bounds: Floats
-    cumulative: Floats
-    observations: float
-    total: float
-
-    @property
-    def mean(self) -> float | None:
-        """Exact, in the unit of the metric; None without observations."""
-        return self.total / self.observations if self.observations > 0 else None
-
-    def quantile(self, share: float) -> float | None:
-        """An estimate: observations are taken to lie evenly within a bucket, as Prometheus's `histogram_quantile` does.
-
-        Of those beyond the last finite bound only that bound is known, which is returned. None without observations.
-        """
-        total = self.cumulative[-1] if len(self.cumulative) else 0.0
-        if not total > 0 or len(self.bounds) < 2:
-            return None
-        rank = share * total
-        at = int(np.searchsorted(self.cumulative, rank, side="left"))
-        if at >= len(self.bounds) - 1:
-            return float(self.bounds[-2])
-        upper = float(self.bounds[at])
-        lower = float(self.bounds[at - 1]) if at else min(0.0, upper)
-        below = float(self.cumulative[at - 1]) if at else 0.0
-        width = float(self.cumulative[at]) - below
-        return upper if width <= 0 else lower + (upper - lower) * (rank - below) / width
-
-
-def histogram(
-    pages: Pages,
-    family: str,
-    from_ns: int,
-    to_ns: int,
-    wanted: Callable[[Mapping[str, str]], bool] = lambda labels: True,
-) -> Buckets | None:
-    """What was observed in a stretch, all label sets that are `wanted` together; None when no two scrapes have it."""
-    grown: dict[float, float] = {}
-    for track in pages.tracks(f"{family}_bucket", wanted):
-        more = increase(track, from_ns, to_ns)
-        if more is not None:
-            bound = float(track.labels["le"])
-            grown[bound] = grown.get(bound, 0.0) + more.value
-    count, total = (
-        [more.value for track in pages.tracks(f"{family}_{end}", wanted) if (more := increase(track, from_ns, to_ns))]
-        for end in ("count", "sum")
-    )  # fmt: skip
-    if not grown or not count:
-        return None
-    bounds = sorted(grown)
-    return Buckets(
-        np.array(bounds), np.array([grown[bound] for bound in bounds]), float(sum(count)), float(sum(total))
-    )

@@ -44,7 +44,9 @@ class Reading:
         self.page = page
         self.parser = Parser(page.hidden)
         self.scrapes = Scrapes(most_samples)
-        self.log = ScrapeLog(page=page.name, serves=page.serves)
+        self.scraped = self.failed = 0
+        self.faults: list[ScrapeFault] = []
+        self.given_up = False
         self._interval_ns = round(interval_s * 1e9)
         self._changed = changed
         self._wanted = self._looked = 0
@@ -67,12 +69,21 @@ class Reading:
 
     def settled(self, number: int, patient: bool) -> bool:
         """Whether there is nothing to wait for: it was tried, or, unless `patient`, was in vain before."""
-        return self._looked >= number or self.log.given_up or (self._failing and not patient)
+        return self._looked >= number or self.given_up or (self._failing and not patient)
 
     def found(self) -> tuple[ScrapeLog, list[Scrape]]:
         """What was read so far, and the account of it."""
-        self.log.thinned, self.log.samples = self.scrapes.thinned, self.scrapes.samples
-        return self.log, list(self.scrapes.found)
+        log = ScrapeLog(
+            page=self.page.name,
+            serves=self.page.serves,
+            scrapes=self.scraped,
+            failed=self.failed,
+            thinned=self.scrapes.thinned,
+            samples=self.scrapes.samples,
+            given_up=self.given_up,
+            faults=self.faults,
+        )
+        return log, list(self.scrapes.found)
 
     def _read(self) -> None:
         """The thread: reads when it is time or when it is asked to, until it is closed or there is no page."""
@@ -92,7 +103,7 @@ class Reading:
                 self._note(read, page, fault, kept=number > self._looked)
                 self._looked = number
                 self._changed.notify_all()
-                if self.log.given_up:
+                if self.given_up:
                     return
             interval_ns = self._interval_ns * self.scrapes.every
             due_ns = max(due_ns + interval_ns, time.monotonic_ns())
@@ -113,20 +124,18 @@ class Reading:
         return printable(hide(fault, self.page.hidden))
 
     def _note(self, read: Read, page: Page | None, fault: str | None, *, kept: bool) -> None:
-        log = self.log
         self._failing = page is None
         if page is not None:
-            log.scrapes += 1
+            self.scraped += 1
             self.scrapes.add(Scrape(read.sent_ns, read.at_ns, page, kept))
             return
-        log.failed += 1
-        never = not log.scrapes
-        log.given_up = never and (log.failed >= IN_VAIN or read.status in FOR_GOOD)
-        known = [one for one in log.faults if (one.http_status, one.fault) == (read.status, fault)]
+        self.failed += 1
+        self.given_up = not self.scraped and (self.failed >= IN_VAIN or read.status in FOR_GOOD)
+        known = [one for one in self.faults if (one.http_status, one.fault) == (read.status, fault)]
         if known:
             known[0].count += 1
-        elif len(log.faults) < MOST_FAULTS:
-            log.faults.append(ScrapeFault(at_ns=read.at_ns, http_status=read.status, fault=fault or ""))
+        elif len(self.faults) < MOST_FAULTS:
+            self.faults.append(ScrapeFault(at_ns=read.at_ns, http_status=read.status, fault=fault or ""))
 
 
 class Readings:

@@ -94,12 +94,13 @@ class Watch:
             self.logs = done.logs
         for log in self.logs:
             told = "; ".join(f"{fault.count} x {fault.fault}" for fault in log.faults)
-            logger.info("%s: read %d times%s", log.page, log.scrapes, f" ({told})" if told else "")
+            if log.scrapes is not None:
+                logger.info("%s: read %d times%s", log.page, log.scrapes, f" ({told})" if told else "")
 
     def notices(self) -> Iterator[str]:
         """What a reader has to know: that a page could not be read which was asked for by its own address."""
         for log in self.logs:
-            if not log.serves and not log.scrapes and not self.fault:
+            if not log.serves and log.scrapes == 0:
                 why = log.faults[0].fault if log.faults else "nobody came to it"
                 yield f"{log.page} was not read (--server-metrics): {why}."
 
