@@ -63,8 +63,14 @@ class Course(NamedTuple):
 
 
 def course(tables: Tables) -> Course | None:
-    """The course of a run; None where no request brought more than one token as a stream."""
-    rows = tables.requests.select(
+    """The course of a run, in all its phases: what runs beside a measured request takes from it, whatever phase it is of.
+
+    None where no request brought more than one token as a stream.
+    """
+    everyone = tables.beside(
+        "sent_ns", "first_ns", "last_ns", "done_ns", "input_tokens", "output_tokens", "planned_output_tokens", "coalesced"
+    )  # fmt: skip
+    rows = everyone.select(
         "sent_ns",
         "first_ns",
         "last_ns",

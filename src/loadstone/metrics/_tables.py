@@ -155,6 +155,14 @@ class Tables:
         kinds = self._table.filter(pl.col("phase").is_in(others)).group_by("phase", "outcome", "fault")
         return kinds.agg(pl.len().cast(pl.Int64).alias("count")).sort(pl.all()).collect()
 
+    def beside(self, *columns: str) -> pl.DataFrame:
+        """These columns of all requests that went to the same servers and models as these, in whatever phase of the run."""
+        same = [
+            pl.col(name).is_in(self.requests[name].drop_nulls().unique().to_list()) | pl.col(name).is_null()
+            for name in ("target", "model")
+        ]
+        return self._table.filter(*same).select(columns).collect()
+
     @property
     def goodput(self) -> dict[str, float]:
         """The objectives that one request has to meet, by metric, in display units."""

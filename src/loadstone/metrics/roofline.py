@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
 from loadstone.metrics._decoding import Course, Gaps, Ints, Prefills, alone, course, undisturbed
@@ -54,8 +55,7 @@ def inter_token_latency_of_roofline(tables: Tables) -> Result:
     found = _decoded(tables)
     if isinstance(found, Missing):
         return found
-    came = tables.shape.tokens - tables.shape.first_tokens
-    kept = tables.succeeded & np.isfinite(came) & (came > 0) & (tables.shape.span_ns > 0)
+    came, kept = _came(tables)
     moments = tables.requests.select("first_ns", "last_ns").filter(kept)
     first_s, last_s = ((moments[name] - found.course.origin_ns).to_numpy() / 1e9 for name in moments.columns)
     possible = float((found.tokens_by(last_s) - found.tokens_by(first_s)).sum())
@@ -71,19 +71,19 @@ def inter_token_latency_of_roofline(tables: Tables) -> Result:
     needs=("roofline", "streaming", "success", "window"),
 )
 def output_token_throughput_of_roofline(tables: Tables) -> Result:
-    """output_token_throughput / the roofline's tokens per second at the measured batches.
+    """Tokens after the first of successful answers / window, as a share of the roofline's at the measured batches.
 
-    The latter is over the time in which at least one answer decoded. Unlike inter_token_latency_of_roofline this counts
-    what prefills, waiting and idling take from the window, so it is low where little load was offered.
+    The latter is over that part of the window in which at least one answer decoded. First tokens are left out on both
+    sides: steps of prompts make them. Unlike inter_token_latency_of_roofline this counts what prefills, waiting and idling
+    take from the window, so it is low where little load was offered.
     """
     found = _decoded(tables)
     if isinstance(found, Missing):
         return found
-    tokens = tables.number("output_tokens")[tables.succeeded]
-    if not np.isfinite(tokens).any():
-        return Missing("the number of tokens is not known for any answer.")
-    measured = float(np.nansum(tokens)) / tables.window_s
-    return Number(100 * measured / found.throughput)
+    came, kept = _came(tables)
+    if not kept.any():
+        return Missing(_NO_GAP)
+    return Number(100 * float(came[kept].sum()) / tables.window_s / found.throughput)
 
 
 @metric(
@@ -98,7 +98,7 @@ def time_to_first_token_of_roofline(tables: Tables) -> Each | Missing:
     Prompt tokens that the server says it had in its prefix cache (usage, cached tokens) are not computed again. Waiting
     behind other requests takes from it, so it is low under load.
     """
-    if _several(tables):
+    if several(tables):
         return Missing(_SEVERAL)
     placed = case_of(tables)
     assert placed is not None  # the need
@@ -108,6 +108,13 @@ def time_to_first_token_of_roofline(tables: Tables) -> Each | Missing:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(ttft_ms > 0, 100 * floor_ms / ttft_ms, np.nan)
     return Each(share, "no answer brought an output token of a prompt whose length is known.")
+
+
+def _came(tables: Tables) -> tuple[Floats, NDArray[np.bool_]]:
+    """Of every request the tokens that came after its first ones, and whether they are counted: it is a stream that went well."""
+    came = tables.shape.tokens - tables.shape.first_tokens
+    kept = tables.succeeded & ~tables.coalesced & (tables.shape.span_ns > 0)
+    return came, kept & np.isfinite(came) & (came > 0)
 
 
 def case_of(tables: Tables) -> Case | None:
@@ -124,19 +131,20 @@ class Decoded(NamedTuple):
     tokens: Floats
     """Up to each edge, for one sequence: the steps that fit."""
     throughput: float
-    """Tokens per second of all sequences together, over the time in which some ran."""
+    """Tokens per second of all sequences together, over the time of the window in which some ran."""
 
     def tokens_by(self, at_s: Floats) -> Floats:
         """Tokens that one sequence could have brought up to these moments."""
         return np.interp(at_s, self.edges_s, self.tokens)
 
 
-def _several(tables: Tables) -> bool:
+def several(tables: Tables) -> bool:
+    """Whether requests went to several servers or models."""
     return any(tables.requests[name].drop_nulls().n_unique() > 1 for name in ("target", "model"))
 
 
 def _decoded(tables: Tables) -> Decoded | Missing:
-    if _several(tables):
+    if several(tables):
         return Missing(_SEVERAL)
     if tables.several_choices.any():
         return Missing(_CHOICES)
@@ -144,14 +152,18 @@ def _decoded(tables: Tables) -> Decoded | Missing:
     assert placed is not None  # the need
     if found is None:
         return Missing(_NO_GAP)
-    edges_s = np.unique(np.concatenate([found.first_s, found.last_s]))
+    windows = [stretch.window_ns for stretch in tables.stretches]
+    windows_s = np.array([(np.array(one) - found.origin_ns) / 1e9 for one in windows if one]).reshape(-1, 2)
+    edges_s = np.unique(np.concatenate([found.first_s, found.last_s, windows_s.ravel()]))
     if len(edges_s) < 2:
         return Missing(_NO_GAP)
     middles_s = (edges_s[1:] + edges_s[:-1]) / 2
     spans_s, running = np.diff(edges_s), found.decoding(middles_s)
     steps = _steps(placed, running, found.context(middles_s), spans_s)
-    busy_s = float(spans_s[running > 0].sum())
-    every = float((steps * running).sum())
+    begun, ended = (np.searchsorted(column, middles_s, "right") for column in windows_s.T)
+    within = (begun > ended) & (running > 0)
+    busy_s = float(spans_s[within].sum())
+    every = float((steps * running)[within].sum())
     tokens = np.concatenate([[0.0], np.cumsum(steps)])
     return Decoded(found, edges_s, tokens, every / busy_s) if every else Missing(_NO_GAP)
 
@@ -160,11 +172,13 @@ def _steps(placed: Case, running: Ints, context: Floats, spans_s: Floats) -> Flo
     """How many tokens a sequence could have brought in each span.
 
     With a batch given, a step's time is linear in its KV tokens; so three times are worked out for each batch there was.
+    Engines that share experts have the tokens of all of them to route.
     """
-    roofline, steps = placed.roofline(), np.zeros(len(spans_s))
+    steps, data = np.zeros(len(spans_s)), placed.parallel.data
     for batch in np.unique(running[running > 0]).tolist():
         chosen = running == batch
         own = max(1, batch // placed.replicas)
+        roofline = placed.roofline(others=(batch - own) / own / (data - 1) if data > 1 else None)
         kv = context[chosen] * own / batch
         window = np.minimum(kv, own * roofline.window) if roofline.window is not None else kv
         base = roofline.parts(_kv(own, 0, 0)).total
@@ -204,8 +218,9 @@ def _coarse(tokens: Floats, rounded: np.ufunc) -> Floats:
     return found
 
 
-LEAST_GAPS = 8
-"""Gaps of one batch and context from which on their median counts as a measured step."""
+LEAST_STEPS = 8
+"""Steps of one batch and context from which on their median counts as a measured step: a batch that is passed through,
+when answers end one after the other, is no state to measure."""
 CONTEXT_BINS, PROMPT_BINS = 2, 4
 """For each doubling of a length."""
 MOST_POINTS = 300
@@ -216,6 +231,7 @@ def points(tables: Tables, source: str, replicas: int = 1, window: int | None = 
 
     For a decode the median gap of all answers with so many under way (of one engine) and about so much context, for a
     prefill the median time to the first token of prompts of about one length. None where the run shows no such step.
+    Answers that decode together tell of the same step, so what counts are steps, and not gaps.
     """
     found = None if tables.several_choices.any() else course(tables)
     if found is None:
@@ -230,11 +246,12 @@ def _decode_points(gaps: Gaps, source: str, replicas: int, window: int | None) -
     own = np.maximum(gaps.decoding // replicas, 1)
     length = np.round(CONTEXT_BINS * np.log2(np.maximum(gaps.context, 1.0))).astype(np.int64)
     for chosen in _alike(own, length):
-        if len(chosen) >= LEAST_GAPS:
+        steps = float((replicas / gaps.decoding[chosen]).sum())
+        if steps >= LEAST_STEPS - 0.5:
             batch, context = int(own[chosen[0]]), round(float(np.median(gaps.context[chosen])))
             seconds = float(np.median(gaps.seconds[chosen]))
             work = decodes(batch, context, window)
-            yield Point("decode", work, seconds, len(chosen), batch, context, source)
+            yield Point("decode", work, seconds, round(steps), batch, context, source)
 
 
 def _prefill_points(prefills: Prefills, source: str, window: int | None) -> Iterator[Point]:

@@ -27,13 +27,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     draft_tokens: int = 0
     """Tokens that speculation may add to a sequence's step."""
 
-    def roofline(self, efficiency: Efficiency | None = None) -> Roofline:
+    def roofline(self, efficiency: Efficiency | None = None, others: float | None = None) -> Roofline:
         """The cost of its steps where all replicas are equally busy; without an efficiency the floor of one of them.
 
-        The floor is the datasheet's, and takes the other replicas that share the experts to be idle. UsageError: it cannot
-        be split so.
+        The floor is the datasheet's, and takes the other replicas that share the experts to be idle, unless `others` says
+        how much each of them has to do in units of what this one has. UsageError: it cannot be split so.
         """
-        others = 0.0 if efficiency is None else 1.0
+        if others is None:
+            others = 0.0 if efficiency is None else 1.0
         return Roofline(
             self.shape, self.gpu, self.precision, self.parallel, efficiency or FLOOR, others=others
         )
