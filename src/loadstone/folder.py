@@ -216,7 +216,7 @@ class RunLog(_Part, kw_only=True):
     scrapes: list[ScrapeLog] = []
     """The servers' Prometheus pages, in the order of `endpoint.urls`, then those asked for by their own address."""
     scrape_fault: str | None = None
-    """Why what was read of them is lost; None: it is not."""
+    """Why the reading of them ended before the run did, so that what came after its last store is lost; None: it did not."""
 
 
 def read_run(folder: Path) -> RunLog:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import time
 
 import msgspec
 import polars as pl
@@ -30,10 +31,10 @@ def scraping(tmp_path):
     """Starts the process on some pages."""
     children = []
 
-    def start(*pages, interval_s=3600.0):
+    def start(*pages, interval_s=3600.0, **more):
         child = Child("loadstone.telemetry.scrape", tmp_path / "log")
         children.append(child)
-        child.tell(Job(folder=str(tmp_path), interval_s=interval_s, pages=list(pages)))
+        child.tell(Job(folder=str(tmp_path), interval_s=interval_s, pages=list(pages), **more))
         return child
 
     yield start
@@ -135,6 +136,32 @@ def test_nothing_is_lost_when_main_is_gone(scraping, raw, tmp_path):
     child.hear_line(PATIENCE_S)
     assert child.close() == 0
     assert set(table(tmp_path)["value"]) == {1.0}
+
+
+def test_little_is_lost_when_it_is_killed(scraping, raw, tmp_path):
+    counts = [http(f"a {count}\n") for count in range(1, 100)]
+    child = scraping(page(raw(*counts)), interval_s=0.1, keep_s=0.1)
+    look(child, 1)
+    kept = tmp_path / "server_metrics.parquet"
+    deadline = time.monotonic() + PATIENCE_S
+    while not kept.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.kill()
+    child.close()
+    found = table(tmp_path)["value"].to_list()
+    assert found
+    assert found == [float(count) for count in range(1, len(found) + 1)]
+
+
+def test_nothing_is_stored_before_a_phase_begins(scraping, raw, tmp_path):
+    server = raw(http("a 1\n"))
+    child = scraping(page(server), interval_s=0.1, keep_s=0.001)
+    while len(server.requests) < 5:
+        time.sleep(0.01)
+    child.kill()
+    child.close()
+    assert not (tmp_path / "server_metrics.parquet").exists()
 
 
 def test_the_terminals_interrupt_is_not_for_it(scraping, raw):

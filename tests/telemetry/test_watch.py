@@ -142,6 +142,7 @@ def test_nothing_is_started_where_nobody_wants_it(tmp_path, raw):
 def test_a_process_that_dies_costs_its_pages_and_nothing_else(tmp_path, raw):
     with watched(tmp_path, raw(http(PAGE))) as watch:
         watch.look()
+        (tmp_path / f"{folder.SERVER_METRICS}.new").touch()
         os.kill(watch._child.pid, signal.SIGKILL)
         watch.look()
         watch.end()
@@ -149,7 +150,9 @@ def test_a_process_that_dies_costs_its_pages_and_nothing_else(tmp_path, raw):
     assert (
         watch.fault == "the process that read the servers' pages died (killed by signal 9); see loadstone.log"
     )
-    assert [(log.page, log.serves) for log in watch.logs] == [(log.page, (0,)) for log in watch.logs]
+    [log] = watch.logs
+    assert (log.serves, log.scrapes, log.failed, log.samples) == ((0,), None, None, None)
+    assert list(tmp_path.glob("*.new")) == []
 
 
 def test_one_that_does_not_end_is_left_alone(tmp_path, raw, monkeypatch):

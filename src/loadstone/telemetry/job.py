@@ -40,6 +40,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """The run folder."""
     interval_s: float
     pages: list[PageJob]
+    keep_s: float = 60.0
+    """What was read is stored this often, or more seldom where that would cost much; the first time so long after the
+    first `Look`."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, tag="look"):

@@ -1,7 +1,8 @@
 """The process that reads the servers' Prometheus pages: `python -m loadstone.telemetry.scrape`.
 
 A `Job` comes in by the first line, then `Look`s; `Finish` or the end of input stops it. Runs at nice 19, a thread a page, so
-that a slow one keeps nobody waiting. Nothing it meets ends the run: what cannot be read is noted.
+that a slow one keeps nobody waiting. Nothing it meets ends the run: what cannot be read is noted. From the first `Look` on
+it stores now and then what it has, so that little is lost when it is killed itself.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LAST_S = 2.0
 """So long the last one does."""
 IN_VAIN = 3
 """A page that has never been there is asked for so often."""
+KEEP_SHARE = 0.01
+"""Of a processor, at most, goes into storing before the end."""
 MOST_FAULTS = 20
 """Kinds that are noted of one page."""
 
@@ -143,6 +146,9 @@ class Readings:
 
     def __init__(self, job: Job) -> None:
         self._home = Path(job.folder)
+        self._keep_s = job.keep_s
+        self._storing = threading.Lock()
+        self._closing = False
         self._changed = threading.Condition()
         most = MOST_SAMPLES // max(1, len(job.pages))
         self._all = [Reading(page, job.interval_s, self._changed, most) for page in job.pages]
@@ -151,6 +157,8 @@ class Readings:
     def look(self, number: int, wait_s: float = LOOK_S, *, patient: bool = False) -> None:
         """Has every page read and waits until those have been that can be, so long at most."""
         with self._changed:
+            if not self._number:
+                threading.Thread(target=self._keep, daemon=True).start()
             self._number = number
             for reading in self._all:
                 reading.want(number)
@@ -163,10 +171,28 @@ class Readings:
     def finish(self) -> list[ScrapeLog]:
         """Stores what was read; scrapes under way are left behind."""
         with self._changed:
+            self._closing = True
             for reading in self._all:
                 reading.close()
-            found = [(reading, *reading.found()) for reading in self._all]
-        write(self._home, [(log.page, tuple(one.parser.series), scrapes) for one, log, scrapes in found])
+        return self._store()
+
+    def _keep(self) -> None:
+        """The thread: stores again and again what there is."""
+        wait_s = self._keep_s
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._closing, wait_s):
+                    return
+            began_s = time.process_time()
+            with suppress(Exception):  # the last one, in `finish`, tells what is wrong
+                self._store()
+            wait_s = max(self._keep_s, (time.process_time() - began_s) / KEEP_SHARE)
+
+    def _store(self) -> list[ScrapeLog]:
+        with self._storing:
+            with self._changed:
+                found = [(reading, *reading.found()) for reading in self._all]
+            write(self._home, [(log.page, tuple(one.parser.series), scrapes) for one, log, scrapes in found])
         return [log for _, log, _ in found]
 
 

@@ -18,6 +18,7 @@ from loadstone.telemetry.parse import Page, Series
 MOST_SAMPLES = 4_000_000
 """Of all pages of a run together: 32 MB here, and for a moment 200 MB when they are written."""
 
+DRAFT = folder.SERVER_METRICS + ".new"
 COLUMNS = ("at_ns", "sent_ns", "target", "family", "type", "sample", "labels", "value")
 """`at_ns` and `sent_ns`: CLOCK_MONOTONIC ns of the answer's end and of the request; `target`: the page's address;
 `labels`: a JSON object, sorted by name."""
@@ -101,6 +102,6 @@ def write(home: Path, pages: Sequence[tuple[str, Sequence[Series], Sequence[Scra
         )
     if not parts:
         return
-    draft = home / (folder.SERVER_METRICS + ".new")
+    draft = home / DRAFT
     pl.concat(parts).select(COLUMNS).write_parquet(draft, compression="zstd")
     draft.replace(home / folder.SERVER_METRICS)

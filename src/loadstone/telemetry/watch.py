@@ -22,6 +22,7 @@ from loadstone.folder import ScrapeLog
 from loadstone.load.job import TlsJob
 from loadstone.load.reach import Reached
 from loadstone.telemetry.job import Done, Finish, Job, Look, Looked, PageJob, Word
+from loadstone.telemetry.store import DRAFT
 from loadstone.wire import proxy as proxies
 from loadstone.wire import request
 from loadstone.wire.url import Target, page_address
@@ -49,7 +50,7 @@ class Watch:
         self.logs = [ScrapeLog(page=job.name, serves=job.serves) for job in self._jobs]
         """What is known of each page; more than its name only after `close`."""
         self.fault: str | None = None
-        """Why what was read is lost; None: it is not."""
+        """Why the reading ended before the run did; None: it did not. What was stored until then is there."""
 
     def __enter__(self) -> Watch:
         if self._jobs:
@@ -90,6 +91,7 @@ class Watch:
                 f"the process that read the servers' pages died ({self._child.death()}); see {folder.LOG}"
             )
             logger.warning("%s", self.fault)
+            (self._home / DRAFT).unlink(missing_ok=True)
         else:
             self.logs = done.logs
         for log in self.logs:
