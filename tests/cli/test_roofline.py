@@ -8,6 +8,9 @@ import tomllib
 import pytest
 from rich.cells import cell_len
 
+from loadstone.roofline import calibration
+from loadstone.roofline.case import Asked
+
 H100 = ("--gpu", "h100", "--model", "llama-3.1-8b")
 
 
@@ -51,6 +54,39 @@ def test_json_is_what_the_page_shows(loadstone):
     assert "drawn" not in found
 
 
+@pytest.mark.parametrize(
+    ("gpu", "b_sat", "floor_ms", "s_crit"),
+    [
+        ("h100", 295, 4.48, 387),
+        ("h200", 206, 3.12, 555),
+        ("a100", 153, 7.36, 748),
+        ("mi300x", 247, 2.83, 464),
+    ],
+)
+def test_the_datasheet_floor_of_an_8b_model(loadstone, gpu, b_sat, floor_ms, s_crit):
+    words = ("--gpu", gpu, "--model", "llama-3.1-8b", "--floor", "--context", "1", "--json")
+    found = json.loads(loadstone("roofline", *words).stdout)
+    assert found["b_sat"] == pytest.approx(b_sat, rel=0.004)
+    assert found["s_crit"] == pytest.approx(s_crit, rel=0.004)
+    assert found["floor_s"] == found["rows"][0]["step_s"] == pytest.approx(floor_ms / 1e3, rel=0.004)
+
+
+def test_the_page_says_what_it_assumes_of_experts_and_replicas(loadstone):
+    deep = ("--gpu", "h200", "--model", "deepseek-v3", "-dp", "8", "--enable-expert-parallel")
+    page = " ".join(loadstone("roofline", *deep, "--floor", "--context", "20000").stdout.split())
+    assert "at the datasheet's figures, every token with the same experts: no real step is faster" in page
+    assert "all 8 replicas are taken to have the same batch" in page
+    assert "S_crit none: attention itself is bound by compute" in page
+    page = " ".join(loadstone("roofline", *H100).stdout.split())
+    assert "compute at this context no batch is bound by it" in page
+    assert "experts" not in page
+
+
+def test_a_long_prompt_is_taken_in_by_several_steps(loadstone):
+    page = " ".join(loadstone("roofline", *H100, "--isl", "20000").stdout.split())
+    assert "for a prompt of 20,000 tokens that comes alone in 3 steps of 8,192" in page
+
+
 def test_batches_and_limits_are_those_asked_for(loadstone):
     words = ("--batch", "8,1", "--max-num-seqs", "4", "--gpu-memory-utilization", "0.5", "--context", "500")
     found = json.loads(loadstone("roofline", *H100, *words, "--json").stdout)
@@ -74,6 +110,7 @@ def test_the_lists_fit_the_terminal_and_name_their_sources(loadstone, columns):
     assert max(map(cell_len, short.stdout.splitlines())) <= columns
     assert "h100-sxm" in short.stdout
     assert "llama-3.1-405b" in short.stdout
+    assert "--gpu FILE.toml" in short.stdout
     whole = loadstone("roofline", "--list-sources", columns=columns)
     assert whole.stdout.startswith(short.stdout.rstrip("\n"))
     assert "datasheet" in whole.stdout
@@ -91,6 +128,8 @@ def test_the_lists_fit_the_terminal_and_name_their_sources(loadstone, columns):
         ((*H100, "--slo", "tpot<1s,itl<2s"), "limited twice"),
         ((*H100, "-o", "x.pdf"), "must end with .png"),
         ((*H100, "-tp", "3"), "cannot share evenly"),
+        ((*H100, "-tp", "0"), "tensor_parallel_size = 0: must be 1 or more"),
+        ((*H100, "-dp", "0"), "data_parallel_size = 0: must be 1 or more"),
         ((*H100, "run"), "run folders are for --fit"),
         (("--calibration", "none.toml"), "cannot be read"),
         (("--fit",), "name the folders of runs"),
@@ -142,10 +181,40 @@ def test_a_fit_finds_the_engine_that_was_measured(loadstone, tmp_path):
         loadstone("roofline", "--calibration", "h100.toml", "--isl", "400", "--osl", "300", "--batch", "16", "--json").stdout
     )  # fmt: skip
     assert found["efficiency_source"] == "measured: h100.toml"
+    for words, source in (
+        (("--gpu", "h100-sxm"), "measured: h100.toml"),
+        (("--gpu", "a100"), "h100.toml: measured with llama-3.1-8b bf16 on h100-sxm, assumed here"),
+        (("-tp", "2"), "h100.toml: measured with llama-3.1-8b bf16 on h100-sxm, assumed here"),
+        (("--quantization", "fp8"), "h100.toml: measured with llama-3.1-8b bf16 on h100-sxm, assumed here"),
+    ):
+        other = loadstone("roofline", "--calibration", "h100.toml", *words, "--json")
+        assert json.loads(other.stdout)["efficiency_source"] == source
     assert simulated(loadstone, "run16", 16).returncode == 0
     report = json.loads((tmp_path / "run16" / "report.json").read_text())
     measured_s = report["metrics"]["inter_token_latency"]["p50"] / 1e3
     assert found["rows"][0]["step_s"] == pytest.approx(measured_s, rel=0.01)
+
+
+def test_expert_parallel_of_a_calibration_can_be_turned_off(loadstone, tmp_path):
+    made = calibration.Calibration(
+        format=calibration.FORMAT,
+        made="2026-12-01T00:00:00Z",
+        loadstone_version="0",
+        runs=("a",),
+        setup=Asked(gpu="h100", model="qwen3-30b-a3b", tensor_parallel_size=2, enable_expert_parallel=True),
+        reached=calibration.Reached(
+            bandwidth=0.7, compute=0.5, step_s=0.0, layer_s=0.0, sequence_s=0.0, link=0.5
+        ),
+        told={},
+        rms_percent=1.0,
+        worst_percent=1.0,
+        points=(),
+    )
+    calibration.write(made, tmp_path / "moe.toml")
+    kept = loadstone("roofline", "--calibration", "moe.toml", "--json")
+    assert json.loads(kept.stdout)["efficiency_source"] == "measured: moe.toml"
+    off = loadstone("roofline", "--calibration", "moe.toml", "--no-enable-expert-parallel", "--json")
+    assert json.loads(off.stdout)["efficiency_source"].endswith("assumed here")
 
 
 def test_a_run_of_the_engine_is_compared_with_its_roofline(loadstone, tmp_path):

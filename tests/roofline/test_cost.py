@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loadstone.errors import UsageError
 from loadstone.roofline import gpus, models, weights
-from loadstone.roofline.communication import all_reduce_s, communication_s, copies, link_bytes_s
+from loadstone.roofline.case import settled
+from loadstone.roofline.communication import (
+    all_reduce_s,
+    copies,
+    layers_s,
+    link_bytes_s,
+    logits_s,
+    most_bytes_s,
+)
 from loadstone.roofline.cost import ARITHMETIC, VECTORISED, Roofline, arithmetic, check_split
 from loadstone.roofline.gpu import Gpu
 from loadstone.roofline.setup import FLOOR, Efficiency, Parallel, Precision
-from loadstone.roofline.work import Work, decodes, prompt
+from loadstone.roofline.work import Work, decodes, prompt, together
 
 GIGA = 1e9
 H100 = gpus.find("h100")
+PEAKS = msgspec.structs.replace(FLOOR, latency=1.0, least=False)
+"""The datasheet's peaks with the default estimates of all else."""
 SPLITS = [
     Parallel(),
     Parallel(tensor=2),
@@ -24,7 +35,7 @@ SPLITS = [
     Parallel(tensor=2, data=2, expert=True),
     Parallel(data=8, expert=True),
 ]
-FIELDS = [name for name in Work.__slots__ if name != "prefill_tokens"]
+FIELDS = [name for name in Work.__slots__ if not name.startswith("prefill_")]
 
 model_names = st.sampled_from(sorted(models.MODELS))
 gpu_names = st.sampled_from(sorted(gpus.GPUS))
@@ -39,6 +50,8 @@ efficiencies = st.builds(
     layer_s=st.floats(0, 1e-4),
     sequence_s=st.floats(0, 1e-4),
     link=st.floats(0.1, 1),
+    latency=st.floats(0, 3),
+    least=st.booleans(),
 )
 
 
@@ -66,6 +79,7 @@ def costs(draw, splits=SPLITS):
             draw(precisions),
             draw(st.sampled_from(splits)),
             draw(efficiencies),
+            others=draw(st.floats(0, 1)),
         )
     except UsageError:
         assume(False)
@@ -85,7 +99,8 @@ def cost(model="llama-3.1-8b", gpu="h100", efficiency=FLOOR, kv="bf16", precisio
 
 
 def test_one_sequence_on_an_h100_takes_once_through_the_weights():
-    streamed = weights.parts(models.find("llama-3.1-8b"), "bf16").streamed_bytes(1)
+    parts = weights.parts(models.find("llama-3.1-8b"), "bf16")
+    streamed = parts.always_bytes + parts.output_bytes
     found = cost().parts(decodes(1, 1))
     assert found.linear_memory == pytest.approx(streamed / 3.35e12, rel=1e-15)
     assert found.total == pytest.approx((streamed + 131_072) / 3.35e12, rel=1e-15)
@@ -145,7 +160,7 @@ def test_what_binds(work, gpu, model, bound):
 def test_overhead_and_links_bind_too():
     slow = Efficiency(step_s=1.0)
     assert cost(efficiency=slow).parts(decodes(1, 1)).bound == "overhead"
-    assert cost("qwen3-0.6b", "h100-pcie", tensor=8).parts(decodes(1, 1)).bound == "communication"
+    assert cost("qwen3-0.6b", "h100-pcie", PEAKS, tensor=8).parts(decodes(1, 1)).bound == "communication"
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------------
@@ -187,13 +202,44 @@ def test_attention_stays_bf16_when_weights_are_fp8():
 
 
 def test_one_token_streams_the_experts_that_it_chose_and_many_all():
-    shape = models.find("qwen3-30b-a3b")
-    parts = weights.parts(shape, "bf16")
-    sparse = cost("qwen3-30b-a3b")
+    sparse = cost("qwen3-30b-a3b", efficiency=PEAKS)
     one, many = sparse.parts(decodes(1, 1)), sparse.parts(decodes(2000, 1))
-    assert one.linear_memory == pytest.approx(parts.streamed_bytes(1) / 3.35e12)
-    assert many.linear_memory == pytest.approx((parts.streamed_bytes(10**6)) / 3.35e12)
-    assert many.linear_memory > 8 * one.linear_memory
+    assert one.linear_memory == pytest.approx(experts_s("qwen3-30b-a3b", 8))
+    assert many.linear_memory == pytest.approx(experts_s("qwen3-30b-a3b", 128))
+
+
+def experts_s(model, experts):
+    """Streaming the weights with so many experts a layer."""
+    parts = weights.parts(models.find(model), "bf16")
+    routed = parts.expert_layers * experts * parts.expert_bytes
+    return (parts.always_bytes + parts.output_bytes + routed) / 3.35e12
+
+
+@pytest.mark.parametrize("batch", [1, 8, 512])
+def test_in_the_floor_all_tokens_choose_the_same_experts(batch):
+    found = cost("qwen3-30b-a3b").parts(decodes(batch, 1))
+    assert found.linear_memory == pytest.approx(experts_s("qwen3-30b-a3b", 8))
+    assert found.linear_compute == pytest.approx(
+        cost("qwen3-30b-a3b", efficiency=PEAKS).parts(decodes(batch, 1)).linear_compute
+    )
+
+
+def test_in_the_floor_no_device_has_more_experts_than_its_even_share_of_one_tokens():
+    shape = models.find("deepseek-v3")
+    parts = weights.parts(shape, "fp8", Parallel(tensor=3, expert=True))
+    assert (parts.chosen, parts.experts) == (8 / 3, 86)
+    assert parts.chosen < parts.distinct_experts(1) == pytest.approx(8 * 86 / 256)
+
+
+def test_what_fills_up_mxfp4_experts_is_read_and_multiplied_but_not_in_the_floor():
+    parts = weights.parts(models.find("gpt-oss-20b"), "mxfp4")
+    assert parts.padding == 3072 / 2880
+    lone = {"model": "gpt-oss-20b", "precision": "mxfp4"}
+    expected, floor = (cost(efficiency=one, **lone).parts(decodes(1, 1)) for one in (PEAKS, FLOOR))
+    read = 24 * 4 * parts.expert_bytes
+    assert expected.linear_memory - floor.linear_memory == pytest.approx(read * 192 / 2880 / 3.35e12)
+    products = 4 * parts.expert_flops
+    assert expected.linear_compute - floor.linear_compute == pytest.approx(products * 192 / 2880 / 989.4e12)
 
 
 def test_windowed_layers_read_no_more_than_their_window():
@@ -210,8 +256,21 @@ def test_latent_attention_absorbs_for_decodes_and_unpacks_for_prompts():
     shape, deep = models.find("deepseek-v3"), cost("deepseek-v3", "h200", tensor=8)
     absorbed = shape.layers * weights.pair_flops(shape, absorbed=True) / 8 / 989.4e12
     assert deep.parts(decodes(10, 5000)).attention_compute == pytest.approx(50_000 * absorbed)
-    whole = prompt(8192)
-    assert deep.parts(whole).attention_compute < whole.pairs * absorbed / 2
+    unpacked = 61 * 2 * 128 * (192 + 128) / 8 / 989.4e12
+    unpack = 61 * 2 * 128 * 512 * (128 + 128) / 8 / 989.4e12
+    whole, behind = prompt(8192), prompt(4096, 4096)
+    # the matrix that unpacks a prompt's own tokens is one of those that all tokens go through
+    assert deep.parts(whole).attention_compute == pytest.approx(whole.pairs * unpacked)
+    assert deep.parts(behind).attention_compute == pytest.approx(behind.pairs * unpacked + 4096 * unpack)
+    short = prompt(10, 4096)
+    assert deep.parts(short).attention_compute == pytest.approx(short.pairs * absorbed)
+
+
+def test_a_latent_prompt_beside_decodes_is_unpacked_and_they_are_absorbed():
+    deep = cost("deepseek-v3", "h200", tensor=8)
+    others, whole = decodes(64, 5000), prompt(8192)
+    apart = deep.parts(others).attention_compute + deep.parts(whole).attention_compute
+    assert deep.parts(together(others, whole)).attention_compute == pytest.approx(apart)
 
 
 def test_every_device_reads_the_whole_latent_cache():
@@ -224,13 +283,32 @@ def test_every_device_reads_the_whole_latent_cache():
 
 
 def test_tensor_parallel_devices_share_weights_products_and_cache():
-    one, four = (cost("llama-3.1-70b", tensor=n).parts(decodes(16, 1000)) for n in (1, 4))
+    one, four = (cost("llama-3.1-70b", efficiency=PEAKS, tensor=n).parts(decodes(16, 1000)) for n in (1, 4))
     assert four.linear_memory == pytest.approx(one.linear_memory / 4, rel=1e-3)
     assert four.linear_compute == pytest.approx(one.linear_compute / 4)
     assert four.attention_memory == pytest.approx(one.attention_memory / 4)
     size = 16 * 8192 * 2
-    assert four.communication == pytest.approx(80 * 2 * (2 * 3 / 4 * size / 450e9 + 4e-6))
+    logits = 16 * 128_256 * 2
+    assert four.communication == pytest.approx(
+        80 * 2 * (2 * 3 / 4 * size / 450e9 + 4e-6) + 3 / 4 * logits / 450e9 + 4e-6
+    )
     assert one.communication == 0
+
+
+def test_in_the_floor_each_byte_is_sent_once_without_a_beginning():
+    found = cost("llama-3.1-70b", tensor=4).parts(decodes(16, 1000))
+    assert found.communication == pytest.approx(80 * 2 * 16 * 8192 * 2 / 450e9)
+    stages = cost("llama-3.1-70b", tensor=4, pipeline=2).parts(decodes(16, 1000))
+    assert stages.communication == pytest.approx((80 * 2 + 1 / 4) * 8 * 8192 * 2 / 450e9)
+
+
+def test_latency_is_a_multiple_of_the_devices():
+    twice = msgspec.structs.replace(PEAKS, latency=2.0)
+    one, two = (
+        cost("qwen3-0.6b", efficiency=reached, tensor=2).parts(decodes(1, 1)).communication
+        for reached in (PEAKS, twice)
+    )
+    assert two - one == pytest.approx((28 * 2 + 1) * 4e-6)
 
 
 def test_more_devices_than_kv_heads_keep_copies():
@@ -240,7 +318,7 @@ def test_more_devices_than_kv_heads_keep_copies():
 
 
 def test_pipeline_stages_take_micro_batches():
-    one, four = (cost("llama-3.1-70b", pipeline=n).parts(decodes(64, 1000)) for n in (1, 4))
+    one, four = (cost("llama-3.1-70b", efficiency=PEAKS, pipeline=n).parts(decodes(64, 1000)) for n in (1, 4))
     assert four.linear_memory == one.linear_memory
     assert four.linear_compute == pytest.approx(one.linear_compute / 4)
     assert four.attention_memory == pytest.approx(one.attention_memory / 4)
@@ -254,14 +332,41 @@ def test_one_sequence_gains_nothing_from_stages():
 
 def test_replicas_that_share_experts_stream_their_own_and_exchange_tokens():
     shape = models.find("deepseek-v3")
-    lone = cost("deepseek-v3", "h200", precision="fp8")
-    shared = cost("deepseek-v3", "h200", precision="fp8", data=8, expert=True)
+    lone = cost("deepseek-v3", "h200", PEAKS, precision="fp8")
+    shared = cost("deepseek-v3", "h200", PEAKS, precision="fp8", data=8, expert=True)
     work = decodes(64, 1000)
     assert shared.parts(work).linear_memory < lone.parts(work).linear_memory / 4
     assert shared.parts(work).linear_compute == pytest.approx(lone.parts(work).linear_compute)
     sent = 64 * copies(8, 8) * 7168 * 2
     expected = (shape.layers - shape.dense_layers) * 2 * (sent / 450e9 + 4e-6)
     assert shared.parts(work).communication == pytest.approx(expected)
+
+
+def test_experts_serve_the_tokens_of_the_other_replicas_which_may_be_idle():
+    deep, h200, eight = models.find("deepseek-v3"), gpus.find("h200"), Parallel(data=8, expert=True)
+    part = weights.parts(deep, "fp8", eight)
+    work = decodes(64, 1000)
+
+    def linear(others):
+        return Roofline(deep, h200, Precision(weights="fp8"), eight, PEAKS, others=others).parts(work)
+
+    own = part.linear_flops / 1978.9e12 + (part.plain_flops + part.output_flops) / 989.4e12
+    for others, routed in ((0.0, 64), (0.5, 64 * 4.5), (1.0, 512)):
+        expert = part.distinct_experts(1) * part.expert_flops / 1978.9e12
+        assert linear(others).linear_compute == pytest.approx(64 * own + routed * expert)
+        held = part.expert_layers * part.distinct_experts(routed) * part.expert_bytes
+        assert linear(others).linear_memory == pytest.approx(
+            (part.always_bytes + part.output_bytes + held) / 4.8e12
+        )
+
+
+def test_a_case_without_an_efficiency_is_the_floor_of_one_replica_alone():
+    placed = settled("gpu=h200,model=deepseek-v3,data_parallel_size=8,enable_expert_parallel=true", None)
+    split = (placed.shape, placed.gpu, placed.precision, placed.parallel)
+    for efficiency, others in ((None, 0.0), (FLOOR, 1.0)):
+        expected = Roofline(*split, FLOOR, others=others).parts(prompt(4096))
+        assert placed.roofline(efficiency).parts(prompt(4096)) == expected
+    assert placed.roofline().parts(prompt(4096)).communication == 0
 
 
 def test_a_token_goes_to_about_as_many_devices_as_it_has_experts_when_there_are_many():
@@ -283,16 +388,36 @@ def test_beyond_a_node_the_network_binds():
 
 
 def test_an_all_reduce_sends_each_byte_almost_twice():
-    assert all_reduce_s(H100, 1, 1e9) == 0
-    assert all_reduce_s(H100, 8, 1e9) == pytest.approx(2 * 7 / 8 * 1e9 / 450e9 + 4e-6)
-    assert all_reduce_s(H100, 8, 1e9, link=0.5) == pytest.approx(2 * 7 / 4 * 1e9 / 450e9 + 4e-6)
+    half = Efficiency(link=0.5)
+    assert all_reduce_s(H100, 1, 1e9, PEAKS) == 0
+    assert all_reduce_s(H100, 8, 1e9, PEAKS) == pytest.approx(2 * 7 / 8 * 1e9 / 450e9 + 4e-6)
+    assert all_reduce_s(H100, 8, 1e9, half) == pytest.approx(2 * 7 / 4 * 1e9 / 450e9 + 4e-6)
+    assert all_reduce_s(H100, 8, 1e9, FLOOR) == 1e9 / 450e9
+
+
+def test_at_most_pairs_have_bridges_and_a_node_shares_its_network():
+    pcie = gpus.find("h100-pcie")
+    assert [most_bytes_s(pcie, n) / GIGA for n in (2, 4, 16)] == [300, 128, 400]
+    assert [most_bytes_s(H100, n) / GIGA for n in (2, 8, 16)] == [450, 450, 400]
+    assert all_reduce_s(pcie, 2, 1e9, FLOOR) == 1e9 / 300e9
+    assert all_reduce_s(pcie, 2, 1e9, PEAKS) == pytest.approx(1e9 / 64e9 + 46.5e-6)
+
+
+def test_each_device_sends_its_share_of_the_logits():
+    shape, eight = models.find("llama-3.1-8b"), Parallel(tensor=8)
+    sent = 7 / 8 * 256 * 128_256 * 2
+    assert logits_s(shape, H100, eight, 256, width=2, reached=PEAKS) == pytest.approx(sent / 450e9 + 4e-6)
+    assert logits_s(shape, H100, eight, 256, width=2, reached=FLOOR) == 0
+    assert logits_s(shape, H100, eight, 0, width=2, reached=PEAKS) == 0
+    assert logits_s(shape, H100, Parallel(), 256, width=2, reached=PEAKS) == 0
 
 
 def test_stages_in_two_nodes_hand_over_by_the_network():
     shape, two = models.find("llama-3.1-405b"), Parallel(tensor=8, pipeline=2)
-    inside = communication_s(shape, H100, Parallel(tensor=8), 100)
+    inside = layers_s(shape, H100, Parallel(tensor=8), 100, width=2, reached=PEAKS)
     size = 100 * shape.hidden * 2
-    assert communication_s(shape, H100, two, 100) == pytest.approx(inside + size / 50e9 + 4e-6)
+    found = layers_s(shape, H100, two, 100, width=2, reached=PEAKS)
+    assert found == pytest.approx(inside + size / 50e9 + 4e-6)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +515,7 @@ def test_more_devices_read_and_compute_no_more(model, work, tensor):
 @settings(max_examples=200, deadline=None)
 @given(costs(), works())
 def test_no_efficiency_beats_the_floor(found, work):
-    floor = Roofline(found.shape, found.gpu, found.precision, found.parallel, FLOOR)
+    floor = Roofline(found.shape, found.gpu, found.precision, found.parallel, FLOOR, others=0.0)
     assert found.step_ns(work) >= floor.step_ns(work)
 
 

@@ -107,6 +107,17 @@ def test_windowed_layers_keep_their_window():
     assert long == pytest.approx(short / 2, rel=0.002)
 
 
+@pytest.mark.parametrize("context", [100, 1152, 50_000])
+def test_the_batch_of_a_context_is_the_same_whatever_the_longest_one(context):
+    short = held("gpt-oss-20b", stored="mxfp4", max_model_len=context)
+    long = held("gpt-oss-20b", stored="mxfp4", max_model_len=131_072)
+    assert short.largest_batch(context) == long.largest_batch(context)
+    blocks = -(-context // 16) * 16
+    each = 12 * 2 * 8 * 64 * 2
+    kept = blocks * each + min(blocks, 128) * each
+    assert long.largest_batch(context) == long.kv_bytes // kept
+
+
 @pytest.mark.parametrize(
     ("gpu", "devices", "flags"),
     [

@@ -179,15 +179,17 @@ def test_attention_flops_of_a_pair() -> None:
 
 def test_a_dense_model_streams_the_same_for_any_number_of_tokens() -> None:
     it = parts(LLAMA, "bf16")
-    assert it.streamed_bytes(1) == it.streamed_bytes(8192) == 2 * active_parameters(LLAMA)
-    assert it.streamed_bytes(1, samples=False) == it.streamed_bytes(1) - 2 * 128256 * 4096
-    assert it.streamed_bytes(0) == 0
+    assert it.always_bytes + it.output_bytes == 2 * active_parameters(LLAMA)
+    assert it.output_bytes == 2 * 128256 * 4096
+    assert it.distinct_experts(8192) == it.expert_bytes == it.chosen == 0
 
 
 def test_one_token_streams_its_own_experts() -> None:
     it = parts(DEEPSEEK, "bf16")
     assert it.distinct_experts(1) == pytest.approx(8)
-    assert it.streamed_bytes(1) == pytest.approx(2 * active_parameters(DEEPSEEK))
+    routed = it.expert_layers * it.chosen * it.expert_bytes
+    assert it.chosen == 8
+    assert it.always_bytes + it.output_bytes + routed == pytest.approx(2 * active_parameters(DEEPSEEK))
 
 
 @pytest.mark.parametrize(("tokens", "distinct"), [(0, 0), (1, 8), (2, 15.75), (32, 163.314), (4096, 256)])
@@ -197,15 +199,14 @@ def test_distinct_experts_of_a_batch(tokens: int, distinct: float) -> None:
 
 def test_experts_are_read_for_the_tokens_of_all_devices() -> None:
     it = parts(DEEPSEEK, "fp8", Parallel(data=8, expert=True))
-    assert it.experts == 32
+    assert (it.experts, it.chosen) == (32, 1)
     assert it.distinct_experts(256) == pytest.approx(32 * (1 - (1 - 8 / 256) ** 256))
-    assert it.streamed_bytes(32, routed=256) > it.streamed_bytes(32)
 
 
 def test_flops_of_a_token_are_twice_its_matrices() -> None:
     for shape in (LLAMA, DEEPSEEK, OSS, QWEN):
         it = parts(shape, "bf16")
-        flops = it.linear_flops + it.plain_flops + it.expert_flops + it.output_flops
+        flops = it.linear_flops + it.plain_flops + it.chosen * it.expert_flops + it.output_flops
         assert flops == pytest.approx(2 * (active_parameters(shape) - matrices(shape).norms), rel=1e-12)
 
 
@@ -221,7 +222,7 @@ def test_expert_parallel_devices_have_whole_experts_and_the_same_bytes() -> None
     tensor = parts(QWEN, "bf16", Parallel(tensor=4))
     expert = parts(QWEN, "bf16", Parallel(tensor=4, expert=True))
     assert (expert.expert_bytes, expert.experts) == (4 * tensor.expert_bytes, 32)
-    assert expert.expert_flops == tensor.expert_flops
+    assert expert.distinct_experts(1) * expert.expert_flops == pytest.approx(8 * tensor.expert_flops)
     assert held_bytes(QWEN, "bf16", Parallel(tensor=4, expert=True)) == held_bytes(
         QWEN, "bf16", Parallel(tensor=4)
     )
@@ -307,13 +308,13 @@ TYPES = st.sampled_from(list(BITS))
 
 
 @given(shapes(), TYPES)
-def test_a_step_streams_more_for_more_tokens_and_never_more_than_there_is(
-    shape: Shape, weights: Weights
-) -> None:
+def test_more_tokens_need_more_experts_and_never_more_than_there_are(shape: Shape, weights: Weights) -> None:
     it = parts(shape, weights)
-    streamed = [it.streamed_bytes(tokens) for tokens in (0, 1, 2, 3, 10, 100, 10_000)]
-    assert all(less <= more for less, more in pairwise(streamed))
-    assert streamed[-1] <= weight_bytes(shape, weights) + 1
+    needed = [it.distinct_experts(tokens) for tokens in (0, 1, 2, 3, 10, 100, 10_000)]
+    assert needed[0] == 0
+    assert needed[1] == pytest.approx(it.chosen)
+    assert all(less <= more for less, more in pairwise(needed))
+    assert needed[-1] <= it.experts
 
 
 @given(shapes(), TYPES)
