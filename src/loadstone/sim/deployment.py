@@ -73,6 +73,11 @@ class Deployment(Generic[S]):
         engine = self._where[sequence]
         return 0 if engine is None else self._number[id(engine)]
 
+    def token_ns(self, sequence: S, now_ns: int) -> int | None:
+        """When the last token of a sequence came, of those that had come by now, also after it has ended; None: none had."""
+        engine = self._where.get(sequence) or self.engines[0]
+        return engine.token_ns(sequence, now_ns)
+
     def add(self, sequence: S) -> None:
         """A request comes. Raises `TooLong`."""
         sequence.order = next(self._numbers)

@@ -7,7 +7,7 @@ real or virtual. One rule: a step costs the same however many sequences decode. 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from itertools import accumulate, count
 from typing import Generic, NamedTuple, TypeVar
 
@@ -109,6 +109,13 @@ class Engine(Generic[S]):
         """Draft tokens of all that have decoded here, and those of them that were accepted."""
         found = self._decodes
         return (found.drafted, found.accepted) if isinstance(found, Speculative) else (0, 0)
+
+    def token_ns(self, sequence: S, now_ns: int) -> int | None:
+        """When the last token of a sequence came, of those that had come by now; None: none had."""
+        if sequence.joined is None:
+            times = sequence.times()
+            return times[-1] if times else None
+        return self._ends[bisect_right(self._ends, now_ns, sequence.joined - self._first_end) - 1]
 
     @property
     def busy(self) -> bool:
