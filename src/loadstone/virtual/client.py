@@ -24,8 +24,9 @@ from loadstone.read import outcome
 from loadstone.read.answer import Answer, read_answer
 from loadstone.recording import WireEnd
 from loadstone.sim.http import response
-from loadstone.virtual import truth
+from loadstone.virtual import said
 from loadstone.virtual.moments import REFUSAL_NS
+from loadstone.virtual.pauses import Pauses
 from loadstone.virtual.plan import Plan
 from loadstone.virtual.servers import Call, Server
 from loadstone.virtual.table import Ended, Parts, ended, refused
@@ -92,7 +93,7 @@ class Client:
         self._endpoint = registry.load("endpoints", endpoint.type)
         self._flights: Limit[Call] = Limit(round(endpoint.timeout_s * 1e9))
         self._unbegun: Limit[Call] = Limit(round(endpoint.first_token_timeout_s * 1e9))
-        self._pausing: Limit[Call] = Limit(round(endpoint.idle_timeout_s * 1e9))
+        self._pausing: Pauses[Call] = Pauses(round(endpoint.idle_timeout_s * 1e9))
         self._limit_ns = NEVER_NS
         """No time limit is up before."""
         self._cut_ns = NEVER_NS
@@ -263,7 +264,7 @@ class Client:
         if call.sequences:
             found = ended(call, end, now, request_id, self._counted)
             if (file := self._servers[call.target].truth) is not None:
-                file.add(truth.row(call, request_id))
+                file.add(said.row(call, request_id))
         else:
             found = self._unanswered(call, end, now, request_id)
         self._parts.add(found)
@@ -319,10 +320,10 @@ class Client:
             if call.row.phase == stage.order.number:
                 self._give_up(call, end, now)
 
-    def _limit(self, limit: Limit[Call], call: Call, now: int) -> None:
-        """Gives a call the full span of a limit."""
-        limit.start(call, now)
-        up_ns = now + limit.span_ns
+    def _limit(self, limit: Limit[Call] | Pauses[Call], call: Call, since_ns: int) -> None:
+        """Gives a call the full span of a limit from then on."""
+        limit.start(call, since_ns)
+        up_ns = since_ns + limit.span_ns
         if up_ns < self._limit_ns:
             self._limit_ns = up_ns
 
@@ -338,10 +339,10 @@ class Client:
         self._limit_ns = min(NEVER_NS if limit.next_ns is None else limit.next_ns for limit in limits)
 
     def _look_for_pause(self, call: Call, now: int) -> None:
-        """Ends a flight that has got no token for too long, since it had to give way to others and waits."""
-        decodes = any(sequence.joined is not None for sequence in call.sequences)
-        times = [sequence.times()[-1] for sequence in call.sequences if sequence.times()]
-        last_ns = now if decodes else max(times, default=now)
+        """Ends a flight that has got no token for too long: a step is long, or it had to give way to others and waits."""
+        deployment = self._servers[call.target].deployment
+        times = (deployment.token_ns(sequence, now) for sequence in call.sequences)
+        last_ns = max(at_ns for at_ns in times if at_ns is not None)
         if now - last_ns >= self._pausing.span_ns:
             self._give_up(call, WireEnd.TIMEOUT_IDLE, now)
         else:
@@ -363,6 +364,7 @@ class Client:
         if end != WireEnd.COMPLETE:
             name, fault = outcome.decide(end, "", _NO_ANSWER)
             return refused(call, name, fault, None, now, request_id)
+        # Made and read as the bytes of a real one: so a refusal has the same outcome and the same words.
         raw = response(int(error.status), error.body(), keep_alive=True)
         answer = read_answer(raw, self._endpoint, streaming=False, complete=True)
         name, fault = outcome.decide(end, "", answer._replace(fault=None))

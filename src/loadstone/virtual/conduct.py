@@ -15,7 +15,7 @@ from loadstone.account import Setting
 from loadstone.board import Board, Field
 from loadstone.compose import ComposeJob
 from loadstone.config import phase_loads
-from loadstone.folder import PhaseLog, WorkerLog
+from loadstone.folder import PhaseLog
 from loadstone.load.capacity import NEVER_NS
 from loadstone.load.conduct import BY_USER, GIVEN_UP_GRACE_S, Conducted, Stop, grace_s
 from loadstone.load.counted import drawn_rows, due_rows
@@ -151,8 +151,6 @@ class Conduct:
         self._why: Stop | None = None
         self._stop_ns: int | None = None
         self._cut_ns: int | None = None
-        self._flights = 0
-        self._wall_ns = 0
 
     def lead(self) -> Conducted:
         """Runs all phases; after a stop those that have not begun are left out."""
@@ -164,8 +162,7 @@ class Conduct:
                 following += 1
             now = self._run(first, phases[first:following], now, logs)
             first = following
-        worker = WorkerLog(worker=0, cpu_ns=0, wall_ns=self._wall_ns, flights=self._flights, reads=0)
-        return Conducted(logs, [worker], self._why, 0, None)
+        return Conducted(logs, [], self._why, 0, None)
 
     def _run(self, first: int, phases: Sequence[Phase], now: int, logs: list[PhaseLog]) -> int:
         """Runs phases that follow each other without a pause, the first from `now` on; when the last one is over."""
@@ -179,9 +176,6 @@ class Conduct:
             if number in watch.ends:
                 stage, over_ns = watch.ends[number]
                 logs.append(self._log(number, phase, stage, over_ns))
-                if phase.kind == "measured":
-                    self._flights += stage.ended
-                    self._wall_ns += over_ns - stage.start_ns
         return end_ns
 
     def stop(self, why: Stop, grace_s: float, now: int) -> None:

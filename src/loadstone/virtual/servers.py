@@ -19,6 +19,7 @@ from loadstone.plan.store import Row
 from loadstone.sim import build
 from loadstone.sim.api.asked import Asked
 from loadstone.sim.api.errors import ApiError
+from loadstone.sim.api.spell import met
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.engine import TooLong
 from loadstone.sim.http import Request
@@ -63,32 +64,48 @@ class Server(NamedTuple):
     headers: dict[str, str]
     truth: TruthFile | None
 
-    def asked(self, body: bytes) -> Asked:
-        """What a body asks for. Raises `ApiError` where the server refuses it."""
+    def read(self, body: bytes) -> tuple[Asked, list[Generated]]:
+        """What a body asks for, and the sequences to answer it. Raises `ApiError` where the server refuses it."""
         found = route(Request("POST", self.path, self.headers, body, True), self.options, 0)
         if not isinstance(found, Asked) or not found.generates:
             raise UsageError(f"endpoint.path = {self.path!r}: the built-in engine generates nothing there.")
-        return found
+        sequences = _sequences(found)
+        try:
+            for sequence in sequences:
+                self.deployment.check(sequence)
+        except TooLong as error:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "BadRequestError", f"too long: {error}") from None
+        return found, sequences
 
     def take(self, call: Call, body: bytes) -> None:
         """Begins the answer to a call; where the server refuses it, the refusal is noted in the call."""
         try:
-            asked = self.asked(body)
-            sequences = _sequences(asked)
-            for sequence in sequences:
-                self.deployment.check(sequence)
+            call.asked, call.sequences = self.read(body)
         except ApiError as error:
             call.refusal = error
             return
-        except TooLong as error:
-            call.refusal = ApiError(HTTPStatus.BAD_REQUEST, "BadRequestError", f"too long: {error}")
-            return
-        call.asked, call.sequences, call.left = asked, sequences, len(sequences)
-        for sequence in sequences:
+        call.left = len(call.sequences)
+        for sequence in call.sequences:
             sequence.call = call
             self.deployment.add(sequence)
         if self.truth and not self.deployment.prefills:
-            call.engine = self.deployment.engine_of(sequences[0])
+            call.engine = self.deployment.engine_of(call.sequences[0])
+
+    def answer(self, body: bytes) -> tuple[Asked, int]:
+        """Answers a request on engines that have nothing else to do; what it asks for, and how long that takes in ns.
+
+        Raises `ApiError` where the server refuses it.
+        """
+        asked, sequences = self.read(body)
+        deployment, now = self.deployment, 0
+        for sequence in sequences:
+            deployment.add(sequence)
+        deployment.begin(now)
+        while (end_ns := deployment.next_ns) is not None:
+            now = end_ns
+            deployment.finish(now)
+            deployment.begin(now)
+        return asked, now
 
 
 def _sequences(asked: Asked) -> list[Generated]:
@@ -108,10 +125,11 @@ def _server(endpoint: EndpointConfig, url: str) -> Server:
     options = from_url(url)
     options = msgspec.structs.replace(options, model=",".join(endpoint.models) or options.model)
     path = registry.load("endpoints", endpoint.type).PATH if endpoint.path is None else endpoint.path
+    deployment: Deployment[Generated] = build.deployment(options)
     return Server(
         url,
-        options,
-        build.deployment(options),
+        met(options, deployment.engines[0].limits.max_model_len),
+        deployment,
         path.partition("?")[0],
         _headers(endpoint),
         _truth(options.truth),
