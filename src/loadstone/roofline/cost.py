@@ -207,11 +207,11 @@ class Roofline:
         rest = self._by_sequences.get(sequences)
         if rest is None:
             rest = self._sequences_ns(sequences)
-        memory = kv * self._kv_ns
+        memory, compute = kv * self._kv_ns, pairs * self._pair_ns
         if self._absorbed_ns:
-            compute = (pairs - work.prefill_pairs) * self._absorbed_ns + self._prompts_ns(work)
-        else:
-            compute = pairs * self._pair_ns
+            compute = pairs * self._absorbed_ns
+            if work.prefill_pairs:
+                compute = (pairs - work.prefill_pairs) * self._absorbed_ns + self._prompts_ns(work)
         attention = memory if memory > compute else compute
         if self.window is not None:
             memory, compute = (
