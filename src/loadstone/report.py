@@ -330,8 +330,9 @@ class ServerLatency(_Part, frozen=True, kw_only=True):
 class ServerFacts(_Part, frozen=True, kw_only=True):
     """One server by its own Prometheus page, while the measured phases lasted.
 
-    Gauges are means from the first read in that time on, and the greatest value read (of 5 reads at least); counters are
-    what was added from the last read before it to the first one after it. What is null is in `reasons` by its name.
+    Gauges are means from the first read in that time on, and the greatest value read (of 5 reads at least, up to its end);
+    counters and histograms are what was added from the last read before it to the first one after it, null without both.
+    What is null is in `reasons` by its name.
     """
 
     page: str
