@@ -17,19 +17,15 @@ import subprocess
 import sys
 import threading
 import time
-from functools import cached_property
 from itertools import count
-from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import polars as pl
 import psutil
 import pytest
+from tests import folders
 
-from loadstone import folder as layout
 from loadstone.errors import Exit
-from loadstone.report import Report
 from loadstone.sim.truth import read_truth
 
 PROGRAM = [sys.executable, "-m", "loadstone"]
@@ -123,35 +119,12 @@ def started(tmp_path):
 # ---- runs -----------------------------------------------------------------------------------------------
 
 
-class Folder:
-    """The folder of a run, read as its user reads it."""
-
-    def __init__(self, path):
-        self.path = Path(path)
-
-    @cached_property
-    def report(self):
-        """`report.json`, held to its published form."""
-        return msgspec.json.decode((self.path / "report.json").read_bytes(), type=Report)
-
-    @cached_property
-    def log(self):
-        return layout.read_run(self.path)
-
-    @cached_property
-    def table(self):
-        """`requests.parquet`, warm-up included."""
-        return pl.read_parquet(self.path / "requests.parquet")
+class Folder(folders.Folder):
+    """The folder of a run of one measured phase, the last one."""
 
     @property
     def requests(self):
         return self.table.filter(pl.col("phase") == "measured")
-
-    @cached_property
-    def bodies(self):
-        """All bodies of `inputs.json` in the order of the plan."""
-        sessions = json.loads((self.path / "inputs.json").read_text())["data"]
-        return [body for session in sessions for body in session["payloads"]]
 
     @property
     def counts(self):

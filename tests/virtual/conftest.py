@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from functools import cached_property
 from itertools import count
-from pathlib import Path
 
-import msgspec
 import polars as pl
 import pytest
+from tests.folders import Folder
 
-from loadstone import folder as layout
 from loadstone.cli.profile import profile
-from loadstone.report import Report
 from loadstone.sim.truth import read_truth
 
 EVEN = "step_us_per_sequence=0,prefill_us_per_token=0"
 """An engine whose steps all take `step_ms`."""
 
 
-class Simulated:
+class Simulated(Folder):
     """The folder of a simulated run, and the truth."""
 
     def __init__(self, path, code):
-        self.path = Path(path)
+        super().__init__(path)
         self.code = code
-
-    @cached_property
-    def report(self):
-        return msgspec.json.decode((self.path / "report.json").read_bytes(), type=Report)
-
-    @cached_property
-    def log(self):
-        return layout.read_run(self.path)
-
-    @cached_property
-    def table(self):
-        return pl.read_parquet(self.path / "requests.parquet")
 
     @cached_property
     def rows(self):
@@ -60,27 +44,26 @@ class Simulated:
     def metric(self, name):
         return self.report.metrics[name]
 
-    @property
-    def bodies(self):
-        sessions = json.loads((self.path / "inputs.json").read_text())["data"]
-        return [body for session in sessions for body in session["payloads"]]
-
 
 @pytest.fixture(scope="module")
 def simulate(tmp_path_factory):
-    """`simulate("--concurrency 2", step_ms=5)`: a run of engines with these keys, streaming, with its truth written."""
+    """`simulate("--concurrency 2", step_ms=5)`: a run of engines with these keys, streaming, with its truth written.
+
+    A tuple has the values of a key for one engine after the other. `isl=False` leaves the prompts to a file.
+    """
     home, serial = tmp_path_factory.mktemp("virtual"), count()
 
-    def run(words="", engines=1, streaming=True, seed=1, even=True, **keys):
+    def run(words="", engines=1, streaming=True, seed=1, even=True, isl=True, **keys):
         folder = home / f"run{next(serial)}"
-        asked = [f"{key}={value}" for key, value in keys.items()] + ([EVEN] if even else [])
-        urls = [
-            f"--url sim:{','.join([*asked, f'truth={folder}-truth{number}'])}" for number in range(engines)
-        ]
+        urls = []
+        for number in range(engines):
+            own = {key: value[number] if isinstance(value, tuple) else value for key, value in keys.items()}
+            asked = [f"{key}={value}" for key, value in {**own, "truth": f"{folder}-truth{number}"}.items()]
+            urls.append(f"--url sim:{','.join([*asked, EVEN] if even else asked)}")
         arguments = [
             *shlex.split(" ".join(urls)), "--virtual", "--artifact-dir", str(folder), "--seed", str(seed), "--ui", "none",
             "--extra-inputs", "ignore_eos:true",
-            *([] if "--isl " in words else ["--isl", "16"]),
+            *(["--isl", "16"] if isl and "--isl " not in words else []),
             *(["--streaming"] if streaming else []), *shlex.split(words),
         ]  # fmt: skip
         code = profile.main(arguments, standalone_mode=False, obj=arguments)

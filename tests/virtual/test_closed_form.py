@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
+
 import pytest
 
 MS = 1_000_000
@@ -131,6 +134,58 @@ def test_a_limit_of_the_whole_ends_an_answer_that_takes_too_long(simulate):
     # The client leaves in the middle of a step, and the next request joins behind it.
     assert [row["done_ns"] - BASE_NS for row in run.rows] == [105 * MS, 210 * MS]
     assert run.rows[1]["first_ns"] - BASE_NS == 120 * MS
+
+
+def test_a_step_that_is_longer_than_a_pause_may_be_ends_who_waits_for_its_token(simulate):
+    run = simulate(
+        "--osl 4 --request-count 2 --concurrency 1 --idle-timeout-seconds 0.3 --failed-request-threshold 1",
+        step_ms=400,
+    )
+    assert [row["outcome"] for row in run.rows] == ["timeout-idle"] * 2
+    # One token; then nothing for 0.3 s. The step goes on, and the next request joins behind it.
+    assert [row["arrival_ns"] for row in run.rows] == [[BASE_NS + 400 * MS], [BASE_NS + 1200 * MS]]
+    assert [row["done_ns"] - BASE_NS for row in run.rows] == [700 * MS, 1500 * MS]
+
+
+def test_a_pause_as_long_as_it_may_be_is_none(simulate):
+    run = simulate("--osl 4 --request-count 2 --concurrency 1 --idle-timeout-seconds 0.4", step_ms=400)
+    assert run.report.outcomes.counts == {"ok-length": 2}
+
+
+def test_a_long_prompt_of_another_is_a_pause(simulate, tmp_path):
+    lines = [
+        {"timestamp": 0, "input_length": 16, "output_length": 50},
+        {"timestamp": 100, "input_length": 400, "output_length": 1},
+    ]
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run = simulate(
+        f"--input-file {trace} --fixed-schedule --idle-timeout-seconds 0.3 --failed-request-threshold 1",
+        isl=False,
+        even=False,
+        step_ms=10,
+        step_us_per_sequence=0,
+        prefill_us_per_token=1000,
+    )
+    first, second = run.rows
+    assert [row["outcome"] for row in run.rows] == ["timeout-idle", "ok-length"]
+    assert second["first_ns"] - second["sent_ns"] > 400 * MS
+    assert first["done_ns"] - first["last_ns"] == 300 * MS
+
+
+def test_who_gave_way_and_waits_for_too_long_is_ended(simulate):
+    keys = {"step_ms": 10, "num_gpu_blocks_override": 9, "block_size": 16, "enable_prefix_caching": "false"}
+    words = "--osl 60 --isl 40 --request-rate inf --request-count 2"
+    waits = simulate(words, **keys)
+    first, second = waits.rows
+    assert waits.truth[1].preemptions == 1
+    gap_ns = max(b - a for a, b in pairwise(second["arrival_ns"]))
+    before = [at_ns for at_ns in second["arrival_ns"] if at_ns < first["done_ns"]]
+    assert gap_ns > 200 * MS
+    run = simulate(f"{words} --idle-timeout-seconds 0.2 --failed-request-threshold 1", **keys)
+    assert [row["outcome"] for row in run.rows] == ["ok-length", "timeout-idle"]
+    assert run.rows[1]["arrival_ns"] == before
+    assert run.rows[1]["done_ns"] == before[-1] + 200 * MS
 
 
 def test_without_streaming_an_answer_comes_whole(simulate):
