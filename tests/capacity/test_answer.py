@@ -7,6 +7,7 @@ import pytest
 
 from loadstone.capacity import commands
 from loadstone.capacity.answer import answer
+from loadstone.capacity.assumptions import caution
 from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups
 from loadstone.capacity.console import Page, answered, page
 from loadstone.capacity.processes import Here, Progress
@@ -173,7 +174,8 @@ def test_the_page_fits_its_width_but_for_what_is_to_be_copied(found, width):
     text = page(found, Page(asked(), ask(), 0.0, "isl=128,osl=16", width))
     wide = [line for line in text.splitlines() if len(line) > width]
     assert all("--url sim:" in line for line in wide)
-    assert text.splitlines()[0] == answered(found, Page(asked(), ask(), 0.0, "isl=128,osl=16", width))
+    about = Page(asked(), ask(), 0.0, "isl=128,osl=16", width)
+    assert text.replace("\n", " ").startswith(answered(found, about))
     assert "TTFT p99" in text
     assert "Assumptions:" in text
     assert "\x1b" not in text
@@ -195,3 +197,11 @@ def test_flags_that_do_not_fit_are_not_tried():
     [setup] = setups(several, SHORT)
     tokens = [options.max_num_batched_tokens for options in flags(setup, ())]
     assert tokens == [1024, 2048, 4096, 8192, 16384]
+
+
+def test_where_published_runs_say_that_it_is_too_fast_there_is_a_caution(found):
+    amd = next(one for one in setups(asked(gpus=("mi300x",)), SHORT) if isinstance(one, Setup))
+    assert "too fast" in caution(found.best._replace(setup=amd), asked())
+    assert "DeepSeek" in caution(found.best, asked()._replace(model="deepseek-v3"))
+    assert "gpt-oss" in caution(found.best, asked()._replace(model="gpt-oss-20b"))
+    assert caution(found.best, asked()) is None

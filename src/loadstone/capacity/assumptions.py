@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.capacity.answer import Answer
+from loadstone.capacity.answer import Answer, Way
 from loadstone.capacity.candidates import OWN_PRICE, Asked
 from loadstone.capacity.search import FINE, LESSER_FLEET, Question
 from loadstone.figures import brief
-from loadstone.roofline import calibration
+from loadstone.roofline import calibration, models
 from loadstone.roofline.setup import Efficiency
 
 
@@ -27,6 +27,27 @@ def assumptions(found: Answer, asked: Asked, question: Question, spare: float) -
     yield from _prices(found)
 
 
+def caution(way: Way, asked: Asked) -> str | None:
+    """Why this way is to be believed less than others; None: published measurements do not say so.
+
+    The figures are those of docs/roofline-validation.md.
+    """
+    if asked.base.calibration is not None:
+        return None
+    shape = models.find(asked.model)
+    if shape.latent is not None:
+        return "against published runs the model is too fast by up to a factor of three here (DeepSeek); fit it first"
+    if way.setup.gpu.name.startswith("mi"):
+        return (
+            "against published runs the model is too fast by up to a half on AMD; fit it, or keep a reserve"
+        )
+    if shape.experts and shape.window:
+        return (
+            "against published runs the model is too fast by a fifth to a half here (gpt-oss); fit it first"
+        )
+    return None
+
+
 def _times(asked: Asked) -> Iterator[str]:
     """Where the times of steps come from."""
     if asked.base.calibration is None:
@@ -34,7 +55,8 @@ def _times(asked: Asked) -> Iterator[str]:
         yield (
             f"Steps by the roofline, at efficiencies that are assumptions until a calibration says better: {brief(100 * reached.bandwidth)} % of"
             f" the bandwidth, {brief(100 * reached.compute)} % of the FLOP/s, {brief(1e6 * reached.layer_s)} us a layer and"
-            f" {brief(1e6 * reached.sequence_s)} us a sequence. loadstone roofline --fit RUN... measures yours."
+            f" {brief(1e6 * reached.sequence_s)} us a sequence. Published times of dense models on NVIDIA are some 20 % off (rms;"
+            " docs/roofline-validation.md). loadstone roofline --fit RUN... measures yours."
         )
         return
     measured = calibration.read(asked.base.calibration)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from loadstone.capacity import commands
 from loadstone.capacity.answer import PILING_UP, Answer, Way
-from loadstone.capacity.assumptions import assumptions
+from loadstone.capacity.assumptions import assumptions, caution
 from loadstone.capacity.candidates import Asked, LeftOut
 from loadstone.capacity.search import Question
 from loadstone.capacity.trial import Trial
@@ -114,12 +114,16 @@ def _command(words: Sequence[str], width: int) -> list[str]:
 
 
 def _facts(best: Way, about: Page) -> list[str]:
-    lines = [
-        line
-        for name, text in _told(best, about)
-        for line in wrap(text, about.width, " " * LABEL, name.ljust(LABEL))
-    ]
-    return [*lines, *(fit(" " * LABEL + _kept(one, best.whole), about.width) for one in about.question.objectives if best.whole)]  # fmt: skip
+    lines = [line for name, text in _told(best, about) for line in _fact(name, text, about)]
+    if best.whole is not None:
+        for one in about.question.objectives:
+            lines.append(fit(" " * LABEL + _kept(one, best.whole), about.width))
+    warned = caution(best, about.asked)
+    return [*lines, *(_fact("caution", warned, about) if warned else ())]
+
+
+def _fact(name: str, text: str, about: Page) -> list[str]:
+    return wrap(text, about.width, " " * LABEL, name.ljust(LABEL))
 
 
 def _told(best: Way, about: Page) -> Iterator[tuple[str, str]]:

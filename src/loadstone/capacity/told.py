@@ -9,7 +9,7 @@ import msgspec
 from loadstone import __version__
 from loadstone.capacity import commands
 from loadstone.capacity.answer import Answer, Way
-from loadstone.capacity.assumptions import assumptions
+from loadstone.capacity.assumptions import assumptions, caution
 from loadstone.capacity.candidates import Asked, max_num_seqs
 from loadstone.capacity.search import Question
 from loadstone.capacity.trial import Trial
@@ -34,6 +34,7 @@ def told(found: Answer, asked: Asked, question: Question, spare: float) -> dict[
         "best": _way(best) if best else None,
         "serve": " ".join(commands.serve(best.capacity.options)) if best else None,
         "closer_look": " ".join(commands.closer(best, question)) if best else None,
+        "caution": caution(best, asked) if best else None,
         "fleet": _trial(best.whole) if best and best.whole else None,
         "curve": [_trial(one) for one in found.curve],
         "ways": [_way(one) for one in found.ways],
