@@ -116,7 +116,13 @@ def execute(page: Path, folder: Path) -> int:
 @pytest.mark.timeout(400)  # the page of load shapes has some forty runs
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("tutorial-static", 5), ("tutorial-dynamic", 5), ("extending", 11), ("load-shapes", 31), ("capacity-planning", 1)],
+    [
+        ("tutorial-static", 5),
+        ("tutorial-dynamic", 5),
+        ("extending", 11),
+        ("load-shapes", 31),
+        ("capacity-planning", 1),
+    ],
 )
 def test_a_page_does_what_it_says(name: str, count: int, tmp_path: Path) -> None:
     assert execute(DOCS / f"{name}.md", tmp_path) == count

@@ -115,9 +115,10 @@ def _command(words: Sequence[str], width: int) -> list[str]:
 
 def _facts(best: Way, about: Page) -> list[str]:
     lines = [line for name, text in _told(best, about) for line in _fact(name, text, about)]
-    if best.whole is not None:
-        for one in about.question.objectives:
-            lines.append(fit(" " * LABEL + _kept(one, best.whole), about.width))
+    whole = best.whole
+    if whole is not None:
+        kept = (_kept(one, whole) for one in about.question.objectives)
+        lines += [fit(" " * LABEL + line, about.width) for line in kept]
     warned = caution(best, about.asked)
     return [*lines, *(_fact("caution", warned, about) if warned else ())]
 
