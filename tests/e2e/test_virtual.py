@@ -8,6 +8,8 @@ import signal
 import polars as pl
 import pytest
 
+from loadstone.sim.truth import read_truth
+
 ENGINE = "--url sim:step_ms=2 --virtual --streaming --extra-inputs ignore_eos:true --isl 64 --osl 8 --ui none"
 TRACE = [
     {"timestamp": 1000, "input_length": 64, "output_length": 8},
@@ -163,20 +165,63 @@ def test_the_same_seed_gives_the_same_table_to_the_byte(profile):
     assert one.report.metrics == two.report.metrics
 
 
-def test_the_same_is_asked_as_of_a_real_server(profile):
-    words = "--streaming --extra-inputs ignore_eos:true --isl 24 --isl-stddev 6 --osl 4 --request-rate 200 --request-count 40"
-    real, simulated = (profile(f"--url sim:step_ms=1 {words} --seed 42 {more}") for more in ("", "--virtual"))
+SMALL = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 8,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 2816, "vocab_size": 32000,
+    "max_position_embeddings": 256, "torch_dtype": "bfloat16",
+}  # fmt: skip
+"""A model whose context is so short that it matters."""
+TOLD = (
+    "outcome", "fault", "http_status", "finish_reason", "choices", "output_tokens", "usage_prompt_tokens",
+    "usage_cached_tokens", "usage_reasoning_tokens", "planned_output_tokens",
+)  # fmt: skip
+"""What a real server says of a request and the virtual one has to say too."""
+ALIKE = {
+    "steps": ("step_ms=1", "--extra-inputs ignore_eos:true --osl 4"),
+    "lengths": ("step_ms=1,output_tokens=lognormal:12+0.7", "--extra-inputs min_tokens:2 --osl 40"),
+    "device": (
+        "gpu=h100,hf_config_path=small.json",
+        "--isl 120 --isl-stddev 90 --failed-request-threshold 1",
+    ),
+    "choices": ("step_ms=1,reasoning=3", "--extra-inputs n:2 --extra-inputs ignore_eos:true --osl 6"),
+    "replicas": ("step_ms=1,data_parallel_size=3", "--extra-inputs ignore_eos:true --osl 4"),
+}
+
+
+@pytest.mark.parametrize("engine", ALIKE)
+def test_the_same_is_asked_and_told_as_by_a_real_server(profile, tmp_path, engine):
+    keys, words = ALIKE[engine]
+    (tmp_path / "small.json").write_text(json.dumps(SMALL))
+    keys = keys.replace("small.json", str(tmp_path / "small.json"))
+    isl = "" if "--isl " in words else "--isl 24 --isl-stddev 6"
+    words = f"--streaming {isl} {words} --concurrency 1 --request-count 40 --seed 42"
+    runs, truths = [], []
+    for more in ("", "--virtual"):
+        truth = tmp_path / f"truth{more}"
+        runs.append(profile(f"--url sim:{keys},truth={truth} {words} {more}"))
+        rows = {row.request_id.rpartition("-")[2]: row for row in read_truth(truth)}
+        truths.append(
+            [rows[str(request)] for request in runs[-1].requests["request"] if str(request) in rows]
+        )
+    real, simulated = runs
     assert simulated.bodies == real.bodies
-    assert simulated.due_ns == real.due_ns
-    for column in (
-        "outcome",
-        "output_tokens",
-        "usage_prompt_tokens",
-        "finish_reason",
-        "planned_output_tokens",
-    ):
-        assert simulated.requests[column].to_list() == real.requests[column].to_list(), column
     assert simulated.log.dataset.digest == real.log.dataset.digest
+    for column in TOLD:
+        assert simulated.requests[column].to_list() == real.requests[column].to_list(), column
+    for field in ("prompt_tokens", "cached_tokens", "tokens", "preemptions", "engine", "end"):
+        assert [getattr(row, field) for row in truths[1]] == [getattr(row, field) for row in truths[0]], field
+    ended = set(real.requests["outcome"])
+    assert ("http-invalid" in ended) == (engine == "device"), (
+        "some prompts are longer than the model's context"
+    )
+
+
+def test_the_same_is_due_as_of_a_real_server(profile):
+    words = (
+        "--streaming --extra-inputs ignore_eos:true --isl 24 --osl 4 --request-rate 200 --request-count 40"
+    )
+    real, simulated = (profile(f"--url sim:step_ms=1 {words} --seed 42 {more}") for more in ("", "--virtual"))
+    assert simulated.due_ns == real.due_ns
 
 
 def test_several_servers_and_models_are_deployments_of_their_own(profile):
