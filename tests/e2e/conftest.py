@@ -30,7 +30,7 @@ from loadstone.sim.truth import read_truth
 
 PROGRAM = [sys.executable, "-m", "loadstone"]
 PATIENCE_S = 60.0
-OF_THE_MACHINE = {"client_cpu", "client_lag", "first_tokens", "send_lag", "offered_load"}
+OF_THE_MACHINE = {"client_cpu", "client_lag", "first_tokens", "send_lag", "offered_load", "arrival_fidelity"}
 """Checks that a busy machine fails without any fault of the program."""
 
 

@@ -8,6 +8,7 @@ import re
 import resource
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from loadstone.errors import Exit
 
 S = 1_000_000_000
+PATIENCE_S = 60.0
 LOAD = "--streaming --isl 16 --osl 40 --extra-inputs ignore_eos:true --concurrency 4 --request-count"
 
 
@@ -130,14 +132,19 @@ def test_a_dead_built_in_engine_stops_the_load(running, tmp_path, run_of, number
 
 
 def vanishing(scripted, last_row):
-    """A server that is gone from one row on."""
+    """A server that is gone from one row on; those before it are answered first, however late they are read."""
+    left, answered = set(range(last_row)), threading.Event()
 
     def script(call, wire):
-        if call.row >= last_row:
+        if call.row < last_row:
+            wire.answer(call)
+            left.discard(call.row)
+            if not left:
+                answered.set()
+        else:
+            answered.wait(PATIENCE_S)
             server.vanish()
             wire.reset()
-        else:
-            wire.answer(call)
 
     server = scripted(script)
     return server
