@@ -2,7 +2,7 @@
 server that gives prepared answers, for the tests of what is asked beside the load.
 
 Times are given in milliseconds after `T0_NS`, which lies beyond 2**53: whoever turns an absolute time into a float
-loses nanoseconds, and a test sees it.
+loses nanoseconds, and a test sees it. No property has a deadline: how long an example takes is the machine's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("loadstone", deadline=None)
+settings.load_profile("loadstone")
 
 T0_NS = 2**53 + 1_000_000_001
 _serial = count()

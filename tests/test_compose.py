@@ -152,7 +152,7 @@ def test_any_process_can_go_on_where_another_stopped(job, load, start):
     assert taken(one, 100, start=start) == taken(one, 100 + start)[start:]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(count=st.integers(1, 60), start=st.integers(0, 60), turns=st.floats(1, 9))
 def test_a_count_is_exact_and_its_rows_can_be_resumed(job, count, start, turns):
     one = job(request_count=count, turns_mean=turns, turns_stddev=2.0, isl_mean=3.0)

@@ -121,7 +121,7 @@ def test_outcomes_of_several_phases_are_told_by_their_kind(report, answer, phase
         report(*rows, phases=[*logs[:-1], replace(logs[-1], planned=2)], load=load)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(drawn=st.lists(st.sampled_from(sorted(OUTCOMES)), max_size=12))
 def test_every_planned_request_has_one_outcome(drawn, report, answer):
     found = report(*(answer(5, outcome=outcome) for outcome in drawn))

@@ -86,14 +86,14 @@ def framed(body, status=200, media=MEDIA[0], more=b""):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(ENDPOINTS, st.lists(EVENTS, max_size=6), st.booleans(), ENDS)
 def test_streams_of_events_that_nearly_make_sense(judged, endpoint, events, done, end):
     body = b"".join(b"data: %s\n\n" % msgspec.json.encode(event) for event in events)
     judged([framed(body + b"data: [DONE]\n\n" * done)], endpoint, end)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     ENDPOINTS,
     EVENTS | ANYTHING,
@@ -105,7 +105,7 @@ def test_documents_that_nearly_make_sense(judged, endpoint, document, status, me
     judged([framed(msgspec.json.encode(document), status, media)], endpoint, end)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(ENDPOINTS, st.sampled_from(MEDIA), st.lists(st.binary(max_size=30), max_size=6), ENDS)
 def test_bodies_of_any_bytes(judged, endpoint, media, pieces, end):
     body = b"".join(pieces)
@@ -113,7 +113,7 @@ def test_bodies_of_any_bytes(judged, endpoint, media, pieces, end):
     judged([framed(b"data: " + body + b"\n\ndata: {" + body, media=media)], endpoint, end)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(st.binary(max_size=30), max_size=6),
     st.sampled_from([b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\n", HEAD]),
@@ -131,7 +131,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 @given(st.data())
 def test_good_responses_damaged_at_random(judged, responses, data):
     response = data.draw(st.sampled_from(responses))
@@ -166,7 +166,7 @@ def test_nesting_without_end(judged, endpoint, opening, depth):
             judged([framed(body, status)], endpoint)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from([b"data", b"event", b":", b" ", b"\n", b"\r", b"\r\n", b"x", b"\xef\xbb\xbf", b"\xe2\x82", b"\0"]) | st.binary(max_size=3), max_size=40),
 )  # fmt: skip

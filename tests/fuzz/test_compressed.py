@@ -50,7 +50,7 @@ def test_compressed_it_means_the_same(canonical, judged, form):
         judged([head + packed[:at]], canonical.endpoint)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(["gzip", "deflate"]), st.lists(st.binary(max_size=40), max_size=6), st.integers(0, 50))
 def test_any_bytes_under_any_name(encoding, pieces, limit):
     found = inflate(pieces, encoding, limit)
@@ -59,7 +59,7 @@ def test_any_bytes_under_any_name(encoding, pieces, limit):
     assert found.too_large <= (found.fault is not None)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(FORMS)), st.binary(min_size=1, max_size=300), st.data())
 def test_damage_anywhere_is_no_exception(form, body, data):
     encoding, packed = FORMS[form](body)

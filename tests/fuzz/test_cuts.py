@@ -34,7 +34,7 @@ def test_every_cut_in_two_and_byte_by_byte(canonical, judged):
     assert judged([raw[at : at + 1] for at in range(len(raw))], canonical.endpoint) == meant
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(CUTS, st.integers(1, 300))
 def test_cuts_in_many_and_chunks_of_any_length(canonical, judged, places, step):
     meant = judged([canonical.raw()], canonical.endpoint)

@@ -271,7 +271,7 @@ def stream(answer, gaps_us, source, tokens):
     return answer(*arrivals) | {"output_tokens": tokens if source == "spread" else None}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(drawn=streams)
 def test_gaps_times_weights_add_up_to_first_until_last(drawn, tables, answer, result):
     rows = [stream(answer, *one) for one in drawn]
@@ -283,7 +283,7 @@ def test_gaps_times_weights_add_up_to_first_until_last(drawn, tables, answer, re
         assert float(np.dot(found.values.real, found.values.imag)) == pytest.approx(lasted, rel=1e-12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(drawn=streams)
 def test_the_corrected_time_per_token_is_the_mean_gap(drawn, tables, answer, result):
     for row in (stream(answer, *one) for one in drawn):

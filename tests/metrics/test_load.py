@@ -133,7 +133,7 @@ def test_offered_is_what_was_sent_and_what_was_due_and_not_sent(tables, answer, 
     assert counts(mean, tables(unsent(due=7), rate=10)) == (1, 0, 1)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(outcomes=st.lists(st.sampled_from([*OUTCOMES, "never due"]), min_size=1, max_size=12))
 def test_offered_is_sent_and_not_sent_whatever_happened(outcomes, tables, answer, unsent, mean):
     made = {"not-sent": unsent(), "never due": unsent() | {"due_ns": None}}

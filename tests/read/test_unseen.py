@@ -197,7 +197,7 @@ RUNS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(told=RUNS)
 def test_the_outcomes_add_up_to_what_was_planned(told, tmp_path_factory, make_run, wire):
     run = make_run(tmp_path_factory.mktemp("run"))

@@ -445,7 +445,7 @@ def test_devices_that_nothing_links_are_refused_when_the_cost_is_made():
 # ---- laws ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(costs(), works(), st.integers(1, 3 * VECTORISED), st.integers(0, 2000), st.integers(0, 2000))
 def test_a_series_is_its_steps_bit_for_bit(found, work, steps, growth, window_growth):
     series = found.steps_ns(work, steps, growth, window_growth)
@@ -467,7 +467,7 @@ def test_a_series_leaves_the_work_as_it_was():
     assert work.kv_tokens == work.pairs == 400
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(costs(), works())
 def test_the_parts_add_up_to_the_step(found, work):
     parts = found.parts(work)
@@ -479,7 +479,7 @@ def test_the_parts_add_up_to_the_step(found, work):
     assert found.step_ns(work) >= 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     costs([split for split in SPLITS if split.pipeline == 1]),
     works(),
@@ -492,14 +492,14 @@ def test_more_work_never_takes_less_time(found, work, field, more):
     assert found.step_ns(work) >= before
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(costs(), st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 100_000))
 def test_a_larger_batch_is_never_faster(found, batch, more, context):
     smaller, larger = decodes(batch, context, found.window), decodes(batch + more, context, found.window)
     assert found.step_ns(larger) >= found.step_ns(smaller)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(model_names, works(), st.sampled_from([2, 4, 8]))
 def test_more_devices_read_and_compute_no_more(model, work, tensor):
     shape = models.find(model)
@@ -512,7 +512,7 @@ def test_more_devices_read_and_compute_no_more(model, work, tensor):
         assert getattr(split, part) <= getattr(alone, part) * (1 + 1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(costs(), works())
 def test_no_efficiency_beats_the_floor(found, work):
     floor = Roofline(found.shape, found.gpu, found.precision, found.parallel, FLOOR, others=0.0)

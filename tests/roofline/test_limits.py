@@ -144,7 +144,7 @@ def costs(draw):
         assume(False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(costs(), st.integers(1, 100_000), st.integers(1, LARGEST_BATCH))
 def test_no_batch_exceeds_the_ceiling_and_a_great_one_comes_to_it(found, context, batch):
     ceiling = limits(found, context).tokens_s
@@ -157,7 +157,7 @@ def test_no_batch_exceeds_the_ceiling_and_a_great_one_comes_to_it(found, context
     assert tokens_s(1 << 30) == pytest.approx(ceiling, rel=1e-3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(costs(), st.integers(1, 100_000), st.integers(1, LARGEST_BATCH))
 def test_from_one_batch_on_most_of_a_step_is_products_and_beyond_the_critical_context_of_none(
     found, context, batch

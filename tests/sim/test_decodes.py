@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.sim.decodes import NEVER, Decodes, Speculative, windowed_pairs
@@ -58,7 +58,6 @@ def test_steps_are_taken_as_one_while_there_are_blocks_for_all() -> None:
 
 
 @given(st.integers(0, 50), st.integers(1, 50), st.integers(1, 60))
-@settings(deadline=None)
 def test_windowed_pairs_are_those_of_each_token(computed: int, chunk: int, window: int) -> None:
     assert windowed_pairs(computed, chunk, window) == sum(
         min(computed + i, window) for i in range(1, chunk + 1)
@@ -73,7 +72,6 @@ crowds = st.lists(
 
 
 @given(crowds, st.integers(1, 5), st.none() | st.integers(1, 25), st.sampled_from([(), (0.5,), (1.0, 0.3)]))
-@settings(deadline=None)
 def test_sums_are_those_of_the_sequences(crowd, size: int, window: int | None, rates) -> None:
     decodes: Decodes[Sequence] = Speculative(size, window, rates, seed=3) if rates else Decodes(size, window)
     each = 1 + len(rates)

@@ -157,7 +157,7 @@ def converse(world, deployment: Deployment[Sequence], jumps: bool):
     st.sampled_from([0, 300]),
     st.sampled_from([(), (0.5,)]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_engine_is_ahead_of_what_another_one_causes(
     world, replicas: int, prefills: int, policy: Policy, by_priority: bool, token_ns: int, rates
 ) -> None:

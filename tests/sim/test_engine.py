@@ -384,7 +384,7 @@ def test_without_speculation_nothing_is_drafted() -> None:
 
 
 @given(worlds(drops=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_sequence_gets_all_its_tokens_in_order_and_gives_everything_back(world: World) -> None:
     world = fitting(world)
     one, sequences = real(world)
@@ -402,7 +402,7 @@ def test_every_sequence_gets_all_its_tokens_in_order_and_gives_everything_back(w
 
 
 @given(worlds())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_step_takes_more_than_it_may(world: World) -> None:
     world = fitting(world)
     one, sequences = real(world)

@@ -53,7 +53,7 @@ def state_of_reference(engine, world):
 
 
 @given(worlds())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_step_by_step_it_does_what_the_plain_engine_does(world: World) -> None:
     world = fitting(world)
     moments, engine, sequences = story(world, real(world), state_of_real)
@@ -68,7 +68,7 @@ def test_step_by_step_it_does_what_the_plain_engine_does(world: World) -> None:
 
 @given(worlds())
 @example(LESS_FOUND_FITS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_many_steps_at_once_are_the_same_steps(world: World) -> None:
     world = fitting(world)
     engine, sequences = real(world)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loadstone.sim.sequence import Sequence
@@ -75,7 +75,6 @@ moves = st.lists(st.tuples(st.sampled_from(["add", "take", "leave", "back"]), st
 
 
 @given(moves, st.booleans())
-@settings(deadline=None)
 def test_a_line_is_a_list_kept_in_order(steps: list[tuple[str, int]], by_priority: bool) -> None:
     line: Fcfs[Sequence] | ByPriority[Sequence] = ByPriority() if by_priority else Fcfs()
     plain: list[Sequence] = []

@@ -24,7 +24,7 @@ def test_a_prompt_has_exactly_the_tokens_asked_for(kind: str, vocabularies: dict
     assert tokenizer.exact
     assert tokenizer.flaw is None
 
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=150, database=None)
     @given(seed=seeds, index=indices, n_tokens=lengths)
     def holds(seed: int, index: int, n_tokens: int) -> None:
         assert tokenizer.count(Prompts(tokenizer.words, seed).text(index, n_tokens)) == n_tokens
