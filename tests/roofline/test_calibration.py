@@ -18,7 +18,7 @@ MADE = Calibration(
     runs=("a", "b"),
     setup=Asked(gpu="h100", model="llama-3.1-8b", tensor_parallel_size=2),
     reached=Reached(bandwidth=0.71, compute=0.5, step_s=0.0, layer_s=4e-5, sequence_s=1e-5, link=0.5),
-    told={"bandwidth": Told(prior=0.8, value=0.71, error=0.01), "compute": Told(prior=0.5, reason="No step.")},
+    told={"bandwidth": Told(prior=0.8, used=0.71, value=0.71, error=0.01), "compute": Told(prior=0.5, used=0.5, reason="No step.")},
     rms_percent=1.5,
     worst_percent=3.0,
     points=(
@@ -50,7 +50,7 @@ def test_hardware_of_its_own_goes_before_the_name():
 
 def test_what_is_not_known_has_no_key():
     told = tomllib.loads(text(MADE))["told"]
-    assert told["compute"] == {"prior": 0.5, "reason": "No step."}
+    assert told["compute"] == {"prior": 0.5, "used": 0.5, "reason": "No step."}
     assert "hardware" not in tomllib.loads(text(MADE))
 
 

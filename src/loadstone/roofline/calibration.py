@@ -42,13 +42,15 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the runs told of one parameter."""
+    """What the runs told of one parameter: one of `reached`, or `request_s`, what a first token takes beside its prompt."""
 
     prior: float
+    used: float
+    """The value; where there is none, what stands in for it: the prior, or the least that the runs allow."""
     value: float | None = None
-    """None: nothing, and the prior was kept."""
+    """None: the runs do not tell it."""
     error: float | None = None
-    """Standard error of the value; None where there is none."""
+    """Standard error of the value, as if the model were right; None where there is none."""
     reason: str | None = None
 
 
@@ -60,6 +62,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Mean context of a decode, length of the prompt of a prefill."""
     samples: int
+    """Steps of a decode, prompts of a prefill, of which it is the median."""
     measured_s: float
     model_s: float
     error_percent: float
@@ -83,6 +86,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Root mean square of the points' relative errors."""
     worst_percent: float
     points: tuple[Measured, ...]
+    simulated: bool = False
+    """Runs of the built-in engine are among them: it says how that was set, and nothing of hardware."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of it, in sentences."""
     hardware: Gpu | None = None
     """What the hardware is worth where no datasheet says it: bandwidth and FLOP/s as reached. None: the datasheet's."""
 

@@ -1,15 +1,15 @@
 """Fits how near steps come to the datasheet to steps that were measured.
 
-The time of a step is linear, piece by piece, in theta = (1 / bandwidth, 1 / compute, layer_s, sequence_s). So Gauss-Newton
-steps whose linear problem is solved exactly within bounds come to the optimum in a few rounds; there are 3^4 ways in
-which four parameters can lie on their bounds, and all are tried. Residuals are relative, and far ones count less
-(Huber, "Robust estimation of a location parameter", 1964). What the points cannot tell apart keeps its prior, with the
-reason. Knows neither runs nor files.
+The time of a step is linear, piece by piece, in theta = (1 / bandwidth, 1 / compute, layer_s, sequence_s, 1 / link); the time
+to a first token has on top what a request takes beside its prompt. So Gauss-Newton steps whose linear problem is solved
+exactly within bounds come to the optimum in a few rounds. Residuals are relative; points of few steps count less, and so do
+far ones (Huber, "Robust estimation of a location parameter", 1964). What the points cannot tell apart keeps its prior, with
+the reason. Knows neither runs nor files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -24,19 +24,25 @@ Floats = NDArray[np.float64]
 Model = Callable[[Efficiency, Work], float]
 """The duration of a step in seconds, unrounded."""
 
-NAMES = ("bandwidth", "compute", "layer_s", "sequence_s")
-INVERSE = (True, True, False, False)
+NAMES = ("bandwidth", "compute", "layer_s", "sequence_s", "link", "request_s")
+"""Those of `Efficiency`, and `request_s`: what a first token takes beside the step of its prompt (HTTP, tokenizing)."""
+INVERSE = (True, True, False, False, True, False)
 """Theta holds 1 / value."""
-SACRIFICED = ("sequence_s", "layer_s", "compute", "bandwidth")
+REQUEST = NAMES.index("request_s")
+SACRIFICED = ("request_s", "sequence_s", "link", "layer_s", "compute", "bandwidth")
 """Of several that the points cannot tell apart, which keeps its prior first: the one that matters least elsewhere."""
 FAINT = 0.003
-"""A parameter with less than this share of the steps' times (root mean square) has no say in them."""
+"""A parameter with less than this share of the steps' times (root mean square) has no say in them; what a request takes
+beside its prompt may be nothing."""
 ALIKE = 0.02
 """Smallest singular value of columns of length 1 from which on they are told apart: 1 % of noise becomes 50 % else."""
 PART = 0.05
 """A parameter with less than this share of a direction that cannot be told is not meant by it."""
 HUBER = 1.345
 """Standard deviations from which on a residual counts less; 95 % as efficient as least squares where noise is normal."""
+MOST_COUNTED = 32
+"""Steps from which on a point counts in full. Fewer count less, as the error of their median; more do not help, since it is
+then the model that is off."""
 ONE_MODEL = "In runs of one model it cannot be told from layer_s."
 ROUNDS = 12
 STEPS = 40
@@ -54,6 +60,7 @@ class Point(NamedTuple):
     seconds: float
     """Its duration: the median where there were several."""
     samples: int
+    """Of so many steps, or of so many prompts."""
     sequences: int
     tokens: int
     """Mean context of its sequences for a decode, tokens of the prompt for a prefill."""
@@ -68,6 +75,8 @@ class Bounds(NamedTuple):
     compute: tuple[float, float] = (0.02, 1.0)
     layer_s: tuple[float, float] = (0.0, 0.1)
     sequence_s: tuple[float, float] = (0.0, 0.1)
+    link: tuple[float, float] = (0.02, 1.0)
+    request_s: tuple[float, float] = (0.0, 10.0)
 
 
 UNKNOWN_HARDWARE = Bounds(bandwidth=(1e-4, 1e4), compute=(1e-4, 1e4))
@@ -75,13 +84,15 @@ UNKNOWN_HARDWARE = Bounds(bandwidth=(1e-4, 1e4), compute=(1e-4, 1e4))
 
 
 class Estimate(NamedTuple):
-    """One parameter. `value` is None where the points do not tell it; then the prior was kept, and `reason` says why."""
+    """One parameter. `value` is None where the points do not tell it; then `used` stands in, and `reason` says why."""
 
     name: str
     value: float | None
     error: float | None
-    """Its standard error; None where there is none: not told, on a bound, or no points to spare."""
+    """Its standard error, as if the model were right; None: not told, on a bound, or no points to spare."""
     prior: float
+    used: float
+    """The value, or what stands in: the prior, or the least that the points allow."""
     reason: str | None = None
 
 
@@ -122,8 +133,8 @@ def fit(
     if not points:
         raise ValueError("a fit needs points.")
     problem = _Problem(points, model, prior or Efficiency(), bounds or Bounds())
-    kept: dict[str, str] = {}
-    theta = problem.solved(problem.starts(), [True] * 4)
+    kept = problem.without_effect()
+    theta = problem.solved(problem.starts(), [one not in kept for one in NAMES])
     while reason := problem.untold(theta, kept):
         name, why = reason
         kept[name] = why
@@ -131,7 +142,7 @@ def fit(
         if problem.same_with_prior(theta, at):
             theta[at] = problem.prior[at]
         elif why == _NO_SAY[name]:
-            kept[name] = f"{why} It is {_value(theta, at):.2g} or more."
+            kept[name] = f"{why} It is {_value(theta, at):.2g} or {'more' if INVERSE[at] else 'less'}."
         else:
             theta[at] = problem.prior[at]
         theta = problem.solved([theta], [one not in kept for one in NAMES])
@@ -143,6 +154,8 @@ _NO_SAY = {
     "compute": "No measured step was bound by compute.",
     "layer_s": "It is too small a part of the measured steps.",
     "sequence_s": "It is too small a part of the measured steps.",
+    "link": "No measured step waited for links.",
+    "request_s": "No prompt came alone.",
 }
 
 
@@ -154,6 +167,9 @@ class _Problem:
         self.model = model
         self.base = prior
         self.measured = np.array([point.seconds for point in points])
+        self.first = np.array([float(point.kind == "prefill") for point in points])
+        self.counted = np.sqrt(np.minimum([point.samples for point in points], MOST_COUNTED) / MOST_COUNTED)
+        """By what the residual of each point is multiplied."""
         self.prior = np.array(
             [1 / v if inverse else v for v, inverse in zip(_of(prior), INVERSE, strict=True)]
         )
@@ -163,36 +179,50 @@ class _Problem:
         ]
         self.low, self.high = np.array(pairs).T
         typical = float(np.median(self.measured))
-        self.scale = np.array([self.prior[0], self.prior[1], typical, typical])
+        self.scale = np.array([self.prior[0], self.prior[1], typical, typical, self.prior[4], typical])
         """A step of differences, and the unit of columns, for each parameter."""
 
     def predicted(self, theta: Floats) -> Floats:
         """The model's relative times: 1 is what was measured."""
         efficiency = _efficiency(theta, self.base)
-        found: Floats = (
-            np.array([self.model(efficiency, point.work) for point in self.points]) / self.measured
-        )
+        steps = np.array([self.model(efficiency, point.work) for point in self.points])
+        found: Floats = (steps + self.first * theta[REQUEST]) / self.measured
         return found
 
-    def jacobian(self, theta: Floats, at: Floats, way: int = 1) -> Floats:
-        """Derivatives of `predicted`, whose value at theta is `at`; exact within a piece.
+    def residuals(self, theta: Floats) -> Floats:
+        """The relative errors, each by as much as it counts."""
+        found: Floats = (self.predicted(theta) - 1) * self.counted
+        return found
+
+    def without_effect(self) -> dict[str, str]:
+        """The parameters that no point depends on at all, and why."""
+        at = self.predicted(self.prior)
+        moved = self.jacobian(self.prior, at, range(len(NAMES)))
+        return {
+            name: _NO_SAY[name]
+            for j, name in enumerate(NAMES)
+            if name in ("link", "request_s") and not moved[:, j].any()
+        }
+
+    def jacobian(self, theta: Floats, at: Floats, free: Iterable[int], way: int = 1) -> Floats:
+        """Derivatives of `predicted`, whose value at theta is `at`, by those that are free; exact within a piece.
 
         At the edge of one they are of the piece above (way 1) or below (way -1).
         """
-        columns = []
-        for j in range(4):
+        columns = np.zeros((len(NAMES), len(at)))
+        for j in free:
             step = way * 1e-5 * max(theta[j], self.scale[j] * 1e-3)
             moved = theta.copy()
             moved[j] += step if moved[j] + step >= 0 else -step
-            columns.append((self.predicted(moved) - at) / (moved[j] - theta[j]))
-        return np.array(columns).T
+            columns[j] = (self.predicted(moved) - at) / (moved[j] - theta[j])
+        return columns.T
 
     def starts(self) -> list[Floats]:
         """Where to begin: the prior, and mixtures of what may take the time, the bounds' whole range over."""
         found = [np.clip(self.prior, self.low, self.high)]
         ranges = [np.geomspace(self.low[j], self.high[j], 5)[1:-1] for j in (0, 1)]
         for a, c in product(*ranges):
-            found.append(np.array([a, c, 0.0, 0.0]))
+            found.append(np.array([a, c, 0.0, 0.0, self.prior[4], 0.0]))
         return found
 
     def solved(self, starts: Sequence[Floats], free: Sequence[bool]) -> Floats:
@@ -237,10 +267,10 @@ class _Problem:
         """Gauss-Newton under one scale of residuals; a step that does not help is halved."""
         for _ in range(STEPS):
             at = self.predicted(theta)
-            weights = _weights(at - 1, spread)
-            loss = _huber(at - 1, spread)
+            weights = _weights((at - 1) * self.counted, spread) * self.counted**2
+            loss = _huber((at - 1) * self.counted, spread)
             for way in (1, -1):
-                tangent = self.jacobian(theta, at, way)
+                tangent = self.jacobian(theta, at, np.flatnonzero(free), way)
                 target = _bounded(tangent, at, theta, weights, free, self.low, self.high, self.scale)
                 tried = self._nearer(theta, target, loss, spread)
                 if tried is not None:
@@ -261,37 +291,37 @@ class _Problem:
         return None
 
     def loss(self, theta: Floats, spread: float) -> float:
-        return _huber(self.predicted(theta) - 1, spread)
+        return _huber(self.residuals(theta), spread)
 
     def spread(self, theta: Floats) -> float:
         """The scale of residuals: from their median size, as if they were normal."""
-        return max(1.4826 * float(np.median(np.abs(self.predicted(theta) - 1))), LEAST_SCALE)
+        return max(1.4826 * float(np.median(np.abs(self.residuals(theta)))), LEAST_SCALE)
 
     def untold(self, theta: Floats, kept: dict[str, str]) -> tuple[str, str] | None:
         """A parameter that the points do not tell, and why; None when they tell all that are left."""
         free = [name for name in SACRIFICED if name not in kept]
-        now = self.predicted(theta)
-        above, below = self.jacobian(theta, now), self.jacobian(theta, now, -1)
+        now, places = self.predicted(theta), [NAMES.index(name) for name in free]
+        above, below = (self.jacobian(theta, now, places, way) for way in (1, -1))
         jacobian = np.where(np.abs(above) < np.abs(below), above, below)
         at = {name: jacobian[:, NAMES.index(name)] for name in free}
         for name in free:
             j = NAMES.index(name)
             reach = max(theta[j], self.prior[j])
-            if np.sqrt(np.mean((at[name] * reach) ** 2)) < FAINT:
+            if j != REQUEST and np.sqrt(np.mean((at[name] * reach) ** 2)) < FAINT:
                 return name, _NO_SAY[name]
         if len(self.points) < len(free):
             return free[0], f"There are only {len(self.points)} points for {len(free)} unknowns."
         if len(free) < 2:
             return None
-        columns = np.array([at[name] / np.linalg.norm(at[name]) for name in free]).T
+        counted = {name: at[name] * self.counted for name in free}
+        columns = np.array([counted[name] / np.linalg.norm(counted[name]) for name in free]).T
         _, sizes, directions = np.linalg.svd(columns, full_matrices=False)
         if sizes[-1] >= ALIKE:
             return None
         meant = [name for name, part in zip(free, directions[-1], strict=True) if abs(part) > PART]
         others = " and ".join(name for name in NAMES if name in meant[1:])
-        return meant[
-            0
-        ], f"The measured steps do not tell it from {others}: batches and contexts vary too little."
+        few = "prompts that came alone" if meant[0] == "request_s" else "batches and contexts"
+        return meant[0], f"The measured steps do not tell it from {others}: {few} vary too little."
 
     def same_with_prior(self, theta: Floats, j: int) -> bool:
         """Whether nothing that was measured would change with the prior in place of this parameter."""
@@ -301,17 +331,21 @@ class _Problem:
 
     def result(self, theta: Floats, kept: dict[str, str]) -> Fit:
         errors = self.errors(theta, kept)
-        estimates = [
-            Estimate(name, None, None, _value(self.prior, j), kept[name])
-            if name in kept
-            else Estimate(name, _value(theta, j), errors[j], _value(self.prior, j), self.on_bound(theta, j))
-            for j, name in enumerate(NAMES)
-        ]
-        whole = Estimate("step_s", None, None, self.base.step_s, ONE_MODEL)
+        estimates = []
+        for j, name in enumerate(NAMES):
+            used, prior = _value(theta, j), _value(self.prior, j)
+            estimates.append(
+                Estimate(name, None, None, prior, used, kept[name])
+                if name in kept
+                else Estimate(name, used, errors[j], prior, used, self.on_bound(theta, j))
+            )
+        for name in ("latency", "step_s"):
+            prior = getattr(self.base, name)
+            estimates.append(Estimate(name, None, None, prior, prior, ONE_MODEL))
         efficiency = _efficiency(theta, self.base)
         times = self.predicted(theta) * self.measured
         residuals = [Residual(point, float(time)) for point, time in zip(self.points, times, strict=True)]
-        return Fit(efficiency, (*estimates, whole), tuple(residuals))
+        return Fit(efficiency, tuple(estimates), tuple(residuals))
 
     def on_bound(self, theta: Floats, j: int) -> str | None:
         if theta[j] in (self.low[j], self.high[j]):
@@ -325,11 +359,11 @@ class _Problem:
             j for j, name in enumerate(NAMES) if name not in kept and self.low[j] < theta[j] < self.high[j]
         ]
         spare = len(self.points) - len(free)
-        found: list[float | None] = [None] * 4
+        found: list[float | None] = [None] * len(NAMES)
         if not free or spare < 1:
             return found
-        columns = self.jacobian(theta, at)[:, free] * self.scale[free]
-        variance = float(np.sum((at - 1) ** 2)) / spare
+        columns = self.jacobian(theta, at, free)[:, free] * self.scale[free] * self.counted[:, None]
+        variance = float(np.sum(self.residuals(theta) ** 2)) / spare
         covariance = variance * np.linalg.pinv(columns.T @ columns)
         for place, j in enumerate(free):
             error = float(np.sqrt(covariance[place, place]) * self.scale[j])
@@ -347,26 +381,48 @@ def _bounded(
     high: Floats,
     scale: Floats,
 ) -> Floats:
-    """The theta within bounds at which the tangent comes nearest to 1: of all sets of bounds the best that holds.
+    """The theta within bounds at which the tangent comes nearest to 1.
 
-    Where the tangent does not move with a direction, theta is left where it is in it (the shortest step).
+    From the bounds that are broken, and those from which the slope leads back, the next guess which of them hold, until none
+    changes (Hintermüller, Ito and Kunisch, SIAM J. Optim. 13 (2002) 865); where that goes in circles all are tried. Where
+    the tangent does not move with a direction, theta is left where it is in it (the shortest step).
     """
     root = np.sqrt(weights)[:, None]
     columns = jacobian * root * scale
     wanted = ((1 - at) + jacobian @ theta) * root[:, 0]
-    places = [range(3) if may else range(1) for may in free]
-    best, least = theta, np.inf
-    for states in product(*places):
+
+    def held(states: Sequence[int]) -> Floats:
+        """The nearest where these lie on their lower (1) or upper (2) bound, and the others (0) anywhere."""
         found = theta.copy()
-        inner = [j for j in range(4) if free[j] and states[j] == 0]
-        for j in range(4):
+        inner = [j for j in range(len(theta)) if free[j] and states[j] == 0]
+        for j in range(len(theta)):
             if free[j] and states[j]:
                 found[j] = low[j] if states[j] == 1 else high[j]
         if inner:
             rest = wanted - columns @ (found / scale)
             step = np.linalg.lstsq(columns[:, inner], rest, rcond=1e-10)[0]
             found[inner] += step * scale[inner]
-        if (found < low - 1e-15).any() or (found > high * (1 + 1e-12)).any():
+        return found
+
+    least_low, most_high = low - 1e-15, high + 1e-12 * np.abs(high)
+    states = [0] * len(theta)
+    for _ in range(ROUNDS):
+        found = held(states)
+        slope = columns.T @ (columns @ (found / scale) - wanted)
+        changed = [
+            (1 if found[j] < least_low[j] else 2 if found[j] > most_high[j] else 0)
+            if state == 0
+            else (state if (slope[j] > 0) == (state == 1) else 0)
+            for j, state in enumerate(states)
+        ]
+        changed = [state if may else 0 for state, may in zip(changed, free, strict=True)]
+        if changed == states:
+            return np.clip(found, low, high)
+        states = changed
+    best, least = theta, np.inf
+    for every in product(*(range(3) if may else range(1) for may in free)):
+        found = held(every)
+        if (found < least_low).any() or (found > most_high).any():
             continue
         found = np.clip(found, low, high)
         loss = float(np.sum((columns @ (found / scale) - wanted) ** 2))
@@ -388,8 +444,9 @@ def _huber(residuals: Floats, spread: float) -> float:
     return float(np.sum(np.where(sizes <= far, sizes**2, 2 * far * sizes - far**2)))
 
 
-def _of(efficiency: Efficiency) -> tuple[float, float, float, float]:
-    return efficiency.bandwidth, efficiency.compute, efficiency.layer_s, efficiency.sequence_s
+def _of(efficiency: Efficiency) -> tuple[float, ...]:
+    """The parameters, in order; of a request no prior is known, so that it is taken to take nothing."""
+    return tuple(getattr(efficiency, name, 0.0) for name in NAMES)
 
 
 def _value(theta: Floats, j: int) -> float:
@@ -397,5 +454,5 @@ def _value(theta: Floats, j: int) -> float:
 
 
 def _efficiency(theta: Floats, base: Efficiency) -> Efficiency:
-    values = {name: _value(theta, j) for j, name in enumerate(NAMES)}
+    values = {name: _value(theta, j) for j, name in enumerate(NAMES) if j != REQUEST}
     return replace(base, **values)

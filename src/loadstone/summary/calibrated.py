@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,23 +17,29 @@ from loadstone.metrics import Tables
 from loadstone.metrics.roofline import points
 from loadstone.roofline import gpus
 from loadstone.roofline.calibration import FORMAT, Calibration, Measured, Reached, Told
-from loadstone.roofline.case import Asked, Case, asked, case
+from loadstone.roofline.case import Asked, Case, case
 from loadstone.roofline.cost import Roofline
 from loadstone.roofline.fit import UNKNOWN_HARDWARE, Fit, Model, fit
 from loadstone.roofline.gpu import Gpu
 from loadstone.roofline.setup import Efficiency
 from loadstone.roofline.work import Work
+from loadstone.summary import alike
 
 
 def fitted(folders: Sequence[Path], setup: Callable[[Asked | None], Asked]) -> tuple[Calibration, Fit]:
     """The calibration of these runs, and the fit behind it.
 
-    `setup` makes what was asked for from what the first run was told. Raises `UsageError` when a folder holds no run
-    that can be used.
+    `setup` makes what was asked for from what the runs say. Raises `UsageError` when a folder holds no run that can be used,
+    or the runs are not of one setup.
     """
+    folders = list(dict.fromkeys(folders))
     tables = [_tables(folder) for folder in folders]
-    settled = setup(_told(tables[0]))
+    runs = {str(folder): alike.told(str(folder), one) for folder, one in zip(folders, tables, strict=True)}
+    alike.refuse_unlike(runs)
+    said = (alike.words_of(run, one) for run, one in zip(runs.values(), tables, strict=True))
+    settled = setup(next(filter(None, said), None))
     where = case(settled)
+    alike.refuse_unfit(runs, where)
     window = where.roofline().window
     measured = [
         point
@@ -48,7 +54,7 @@ def fitted(folders: Sequence[Path], setup: Callable[[Asked | None], Asked]) -> t
     measured.sort(key=lambda point: (point.kind, point.sequences, point.tokens))
     bounds = UNKNOWN_HARDWARE if where.gpu.cpu else None
     found = fit(measured, model_of(where), bounds=bounds)
-    return calibration(found, settled, where, [str(folder) for folder in folders]), found
+    return calibration(found, settled, where, runs), found
 
 
 def model_of(where: Case) -> Model:
@@ -63,7 +69,7 @@ def model_of(where: Case) -> Model:
     return seconds
 
 
-def calibration(found: Fit, settled: Asked, where: Case, runs: Sequence[str]) -> Calibration:
+def calibration(found: Fit, settled: Asked, where: Case, runs: Mapping[str, alike.Told]) -> Calibration:
     """The file: of a processor with what it was measured to be worth, of an accelerator with shares of its datasheet."""
     reached, hardware = found.efficiency, None
     if where.gpu.cpu:
@@ -79,11 +85,15 @@ def calibration(found: Fit, settled: Asked, where: Case, runs: Sequence[str]) ->
         setup=settled,
         reached=Reached(**{name: getattr(reached, name) for name in Reached.__struct_fields__}),
         told={
-            one.name: Told(prior=one.prior, value=one.value, error=one.error, reason=one.reason)
+            one.name: Told(
+                prior=one.prior, used=one.used, value=one.value, error=one.error, reason=one.reason
+            )
             for one in found.estimates
         },
         rms_percent=100 * found.rms,
         worst_percent=100 * found.worst,
+        simulated=any(run.built_in for run in runs.values()),
+        notes=alike.notes(runs, where, 100 * found.rms),
         hardware=hardware,
         points=tuple(
             Measured(
@@ -126,11 +136,3 @@ def _tables(folder: Path) -> Tables:
         raise UsageError(
             f"{folder}: a file of the run is damaged, or from another version of loadstone: {error}."
         ) from None
-
-
-def _told(tables: Tables) -> Asked | None:
-    """What the run itself was told of what it measured; None: nothing that can be used."""
-    words = tables.config.server.roofline
-    if not words or "=" not in words:
-        return None
-    return asked(words, next(iter(tables.config.endpoint.models), None))
