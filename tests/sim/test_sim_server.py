@@ -174,6 +174,24 @@ def test_the_truth_counts_every_byte(start: Start, tmp_path: Path, stream: bool)
     assert (row.bytes_sent, row.tokens) == (len(found), 50)
 
 
+def test_the_truth_counts_no_byte_that_the_kernel_did_not_take(start: Start, tmp_path: Path) -> None:
+    asked = chat(stream=True, max_tokens=400, n=32, logprobs=True, top_logprobs=20)
+    body = json.dumps(asked).encode()
+    server = start(step_ms=0.01)
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.settimeout(10)
+        sock.connect(("127.0.0.1", server.port))
+        sock.sendall(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), len(body), body))
+        deadline = time.monotonic() + 10
+        while not any(one.out for one in list(server._connections.values())) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        sock.shutdown(socket.SHUT_WR)  # it leaves, and reads what is on its way
+        found = b"".join(iter(lambda: sock.recv(1 << 20), b""))
+    [row] = truth(tmp_path, 1)
+    assert (row.bytes_sent, row.end) == (len(found), "closed")
+
+
 def test_what_it_is_asked_to_do_is_in_the_truth(start: Start, tmp_path: Path) -> None:
     server = start()
     assert content(call(server, "/start_profile", {})) == b"{}"

@@ -76,7 +76,8 @@ def test_an_unstreamed_answer_comes_with_the_last_token_of_all() -> None:
 def test_cached_tokens_are_those_of_the_first_choice_once_it_is_scheduled() -> None:
     whole = turn(max_tokens=1, n=2)
     one, other = whole.parts
-    one.scheduled_ns, one.cached_tokens, other.cached_tokens = 3, 4, 5
+    one.scheduled_ns, one.cached_tokens = 3, 4
+    other.scheduled_ns, other.cached_tokens = 3, 5
     data = whole.advance(one, 1, 5) + whole.advance(other, 1, 5)
     usage = json.loads(data.partition(b"\r\n\r\n")[2])["usage"]
     assert usage["prompt_tokens_details"] == {"cached_tokens": 4}
