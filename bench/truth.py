@@ -7,10 +7,12 @@ same difference of the server's own instants: `received` (the kernel's stamp of 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from bench.client import Run, profile
+from bench.client import BenchFailed, profile
 from bench.ground import Ground
 from bench.simulator import simulator
 from bench.table import Item
@@ -39,17 +41,17 @@ def _items(ground: Ground, streams: int) -> list[Item]:
             "--isl", "128", "--osl", str(TOKENS), "--extra-inputs", "ignore_eos:true", "--random-seed", "1",
         )  # fmt: skip
         others_cores = run.others_cores(server.cpu_s())
-    said, true = _times(run), _truth(read_truth(log), run)
+    pairs = comparable(run.requests(), read_truth(log))
+    if not pairs:
+        raise BenchFailed(
+            f"{folder}: no request has a time for each of its tokens, here and in the server's log"
+        )
+    said = _figures((row["sent_ns"], row["arrival_ns"]) for row, _ in pairs)
+    true = _figures((row.received_ns, row.sent_ns or []) for _, row in pairs)
     wrong = {name: np.abs(said[name] - true[name]) for name in said}
+    compared = f"truth, {streams} streams: requests compared"
     return [
-        Item(
-            f"truth, {streams} streams: requests compared",
-            "",
-            [len(true["TTFT"])],
-            requests,
-            "at least",
-            True,
-        ),
+        Item(compared, "", [len(pairs)], requests, "at least", True),
         *(
             Item(f"truth, {streams} streams: {name}, error p99", "ms", [float(np.quantile(ms, 0.99))], BAR_MS)
             for name, ms in wrong.items()
@@ -58,19 +60,19 @@ def _items(ground: Ground, streams: int) -> list[Item]:
     ]
 
 
-def _times(run: Run) -> dict[str, np.ndarray]:
-    """What the client says, request by request in the order of their ids; gaps one after the other."""
-    rows = run.requests().sort("request_id")
-    return _figures(
-        zip(rows["sent_ns"].to_list(), rows["arrival_ns"].to_list(), strict=True),
-    )
+def comparable(requests: pl.DataFrame, log: Iterable[TruthRow]) -> list[tuple[dict[str, Any], TruthRow]]:
+    """Requests with the server's word on them, where both have a time for every token, and more than one.
 
-
-def _truth(log: list[TruthRow], run: Run) -> dict[str, np.ndarray]:
-    """The same by the server's log."""
+    What failed, what the server has no row of, and what has other tokens here than there is left out: the count of those
+    that are left is an item of its own.
+    """
     by_id = {row.request_id: row for row in log}
-    rows = [by_id[name] for name in run.requests().sort("request_id")["request_id"].to_list()]
-    return _figures((row.received_ns, row.sent_ns or []) for row in rows)
+    pairs = ((row, by_id.get(row["request_id"])) for row in requests.to_dicts())
+    return [
+        (row, true)
+        for row, true in pairs
+        if true is not None and len(row["arrival_ns"]) == len(true.sent_ns or ()) > 1
+    ]
 
 
 def _figures(requests: Iterable[tuple[int, list[int]]]) -> dict[str, np.ndarray]:
