@@ -12,8 +12,8 @@ from loadstone.sim.sequence import Sequence
 
 def joining(target: int, left: int, order: int = 1) -> Sequence:
     """One whose first token has just come; so many are to come still."""
-    made = Sequence(target, left + 1)
-    made.order, made.base = order, 1
+    made = Sequence(target, left + 1, draw=order)
+    made.base = 1
     return made
 
 
@@ -113,8 +113,6 @@ def test_a_step_brings_one_token_and_the_drafts_before_the_first_that_is_refused
     one = joining(10, 100_000)
     decodes.join(one, 0)
     assert 100_000 / one.last_step == pytest.approx(mean, rel=0.01)
-    assert decodes.drafted == one.last_step * len(rates)
-    assert decodes.accepted / decodes.drafted == pytest.approx((mean - 1) / len(rates), rel=0.02)
     assert [one.produced(0), one.produced(one.last_step)] == [1, 100_001]
 
 
@@ -128,10 +126,36 @@ def test_drafts_are_all_accepted_or_none() -> None:
     assert (list(slow.pace), slow.last_step) == ([0, 1, 2, 3, 4, 5, 6, 7], 7)
 
 
-def test_how_drafts_fare_depends_on_the_seed_and_the_sequence_alone() -> None:
-    def pace(seed: int, order: int, at: int) -> list[int]:
+def test_drafts_are_counted_by_steps_and_past_the_end_of_an_answer_but_not_for_who_has_left() -> None:
+    decodes: Speculative[Sequence] = Speculative(16, None, (1.0, 1.0), seed=1)
+    stays, leaves = joining(10, 4), joining(10, 30)
+    decodes.join(stays, 0)
+    decodes.join(leaves, 0)
+    assert (decodes.drafted, decodes.accepted) == (0, 0)
+    decodes.advance(1, 1)
+    assert (decodes.drafted, decodes.accepted) == (4, 4)
+    decodes.leave(leaves, 1)
+    decodes.advance(2, 1)
+    assert (decodes.drafted, decodes.accepted) == (6, 6), (
+        "its fourth token was the last, and two came behind it"
+    )
+    assert stays.surplus == 2
+
+
+def test_a_plain_step_of_all_that_draft_reads_one_token_of_each_within_the_window() -> None:
+    decodes: Speculative[Sequence] = Speculative(16, 12, (0.0, 0.0), seed=1)
+    for target in (5, 40):
+        decodes.join(joining(target, 30), 0)
+    assert decodes.plain(1) == 6 + 12
+    decodes.advance(1, 1)
+    assert decodes.plain(2) == 7 + 12
+
+
+def test_how_drafts_fare_depends_on_the_seed_and_what_was_asked_alone() -> None:
+    def pace(seed: int, draw: int, at: int) -> list[int]:
         decodes: Speculative[Sequence] = Speculative(16, None, (0.5,), seed)
-        one = joining(10, 60, order)
+        one = joining(10, 60, draw)
+        one.order = at
         decodes.join(one, at)
         return list(one.pace)
 

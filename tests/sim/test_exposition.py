@@ -20,7 +20,16 @@ class Engines:
 
     def states(self) -> list[State]:
         return [
-            State(running=3, waiting=2, kv_usage=0.25, prefix_queries=100, prefix_hits=60, preemptions=1)
+            State(
+                running=3,
+                waiting=2,
+                kv_usage=0.25,
+                prefix_queries=100,
+                prefix_hits=60,
+                external_queries=50,
+                external_hits=40,
+                preemptions=1,
+            )
             for _ in self.tallies
         ]
 
@@ -45,16 +54,18 @@ def test_the_state_of_an_engine() -> None:
     found = samples(page(Tally(10)))
     assert {name: found[f"vllm:{name}", labels()] for name in (
         "num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prefix_cache_queries_total",
-        "prefix_cache_hits_total", "num_preemptions_total",
+        "prefix_cache_hits_total", "external_prefix_cache_queries_total", "external_prefix_cache_hits_total",
+        "num_preemptions_total",
     )} == {
         "num_requests_running": 3, "num_requests_waiting": 2, "kv_cache_usage_perc": 0.25,
-        "prefix_cache_queries_total": 100, "prefix_cache_hits_total": 60, "num_preemptions_total": 1,
+        "prefix_cache_queries_total": 100, "prefix_cache_hits_total": 60, "external_prefix_cache_queries_total": 50,
+        "external_prefix_cache_hits_total": 40, "num_preemptions_total": 1,
     }  # fmt: skip
 
 
 def test_counts_and_why_requests_ended() -> None:
     tally = Tally(10)
-    tally.begun(prompt_tokens=7, cached_tokens=4, first_token_ns=1)
+    tally.taken_in(prompt_tokens=7, cached_tokens=4)
     tally.stepped(prompt_tokens=7, tokens=2, gaps_ns={})
     tally.left()
     found = samples(page(tally))
@@ -105,6 +116,51 @@ def test_speculation_is_on_the_page_when_there_is_some() -> None:
         for position in (0, 1)
     ]
     assert positions == [1, 0]
+
+
+def test_engines_that_draft_nothing_have_no_drafts_on_the_page() -> None:
+    found = samples(page(Tally(10, draft_tokens=1), Tally(10)))
+    drafts = [dict(own)["engine"] for name, own in found if "spec_decode" in name]
+    assert drafts
+    assert set(drafts) == {"0"}
+
+
+def test_an_answer_counts_its_choices_and_the_longest_of_them() -> None:
+    tally = Tally(10)
+    tally.answered(3, 7)
+    found = samples(page(tally))
+    assert found["vllm:request_params_n_sum", labels()] == 3
+    assert found["vllm:request_params_n_bucket", labels(le="2.0")] == 0
+    assert found["vllm:request_params_n_bucket", labels(le="5.0")] == 1
+    assert found["vllm:request_max_num_generation_tokens_sum", labels()] == 7
+
+
+ODD = 'a "b\\c\nd 100% %d'
+
+
+def test_names_may_have_any_signs() -> None:
+    tally = Tally(10)
+    tally.stepped(prompt_tokens=0, tokens=5, gaps_ns={})
+    found = samples(Page(ODD, {"cache_dtype": ODD}, Engines(tally)))
+    assert found["vllm:generation_tokens_total", (("engine", "0"), ("model_name", ODD))] == 5
+    assert found["vllm:cache_config_info", (("cache_dtype", ODD), ("engine", "0"))] == 1
+
+
+def test_the_page_is_as_a_client_of_prometheus_writes_it() -> None:
+    tallies = Tally(300, draft_tokens=2), Tally(300)
+    for tally in tallies:
+        tally.stepped(prompt_tokens=70, tokens=5, gaps_ns={10_000_000: 3, 31_415_926: 2})
+        tally.left()
+    tallies[0].drafted(accepted=1)
+    text = page(*tallies, cache={"block_size": 16}).render().decode()
+    families = list(text_string_to_metric_families(text))
+    told = [line.split()[2].removesuffix("_total") for line in text.splitlines() if line.startswith("# TYPE")]
+    assert [family.name.removesuffix("_total") for family in families] == told
+    for family in families:
+        assert family.documentation
+        assert {sample.name.removeprefix(family.name) for sample in family.samples} <= {
+            "gauge": {""}, "counter": {"", "_total"}, "histogram": {"_bucket", "_count", "_sum"},
+        }[family.type]  # fmt: skip
 
 
 def test_the_process_is_on_the_page() -> None:

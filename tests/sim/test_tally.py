@@ -41,7 +41,7 @@ def test_bounds_of_tokens_go_up_to_the_longest(longest: int, bounds: list[int]) 
 
 def test_a_request_from_its_first_token_to_its_last() -> None:
     tally = Tally(1000)
-    tally.begun(prompt_tokens=40, cached_tokens=32, first_token_ns=30_000_000)
+    tally.taken_in(prompt_tokens=40, cached_tokens=32)
     tally.stepped(prompt_tokens=40, tokens=1, gaps_ns={})
     tally.stepped(prompt_tokens=0, tokens=2, gaps_ns={10_000_000: 2})
     tally.done(
@@ -49,11 +49,7 @@ def test_a_request_from_its_first_token_to_its_last() -> None:
         cached_tokens=32, tokens=3, limit_tokens=3,
     )  # fmt: skip
     assert (tally.prompt_tokens, tally.cached_tokens, tally.generation_tokens) == (40, 32, 3)
-    assert (tally.first_token.sum, tally.inter_token.sum, tally.inter_token.count) == (
-        30_000_000,
-        20_000_000,
-        2,
-    )
+    assert (tally.inter_token.sum, tally.inter_token.count) == (20_000_000, 2)
     assert (tally.queue.sum, tally.prefill.sum, tally.decode.sum, tally.inference.sum) == (5, 20, 21, 41)
     assert tally.per_output_token.sum == 10  # 21 ns over the two tokens after the first, to the nearest even
     assert (tally.request_prompt.sum, tally.request_computed.sum, tally.request_generation.sum) == (40, 8, 3)
@@ -68,6 +64,20 @@ def test_an_answer_of_one_token_has_no_time_for_each_further_one() -> None:
         limit_tokens=2,
     )  # fmt: skip
     assert (tally.per_output_token.count, tally.per_output_token.sum) == (1, 0)
+
+
+def test_what_generates_nothing_is_counted_without_tokens() -> None:
+    tally = Tally(10)
+    tally.done(
+        "stop", latency_ns=9, queue_ns=1, prefill_ns=8, decode_ns=0, prompt_tokens=4, cached_tokens=0, tokens=None,
+        limit_tokens=1,
+    )  # fmt: skip
+    assert (tally.per_output_token.count, tally.request_generation.count, tally.request_generation.sum) == (
+        0,
+        1,
+        0,
+    )
+    assert tally.latency.count == 1
 
 
 def test_a_reason_that_the_engine_does_not_know_counts_as_stop() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 
 
 class KvBlocks:
@@ -21,6 +22,8 @@ class KvBlocks:
         """Keys of blocks in use, and by how many sequences."""
         self._idle: OrderedDict[int, None] = OrderedDict()
         """Keys of free blocks, the one unused for longest first."""
+        self.changes = 0
+        """Goes up whenever what can be found, or which of it is free, may have changed."""
 
     @property
     def free(self) -> int:
@@ -36,7 +39,7 @@ class KvBlocks:
         """How many of the first `most` keys, from the first on, are there."""
         held, idle = self._held, self._idle
         count = 0
-        for key in keys[:most]:
+        for key in islice(keys, most):
             if key not in held and key not in idle:
                 break
             count += 1
@@ -48,6 +51,7 @@ class KvBlocks:
 
     def share(self, keys: Sequence[int]) -> None:
         """Takes blocks that are there."""
+        self.changes += 1
         for key in keys:
             if key in self._held:
                 self._held[key] += 1
@@ -62,6 +66,7 @@ class KvBlocks:
             self._blank -= count
             return
         self._blank = 0
+        self.changes += 1
         forget = self._idle.popitem
         for _ in range(missing):
             forget(last=False)
@@ -71,6 +76,7 @@ class KvBlocks:
 
         Returns how many; those behind are made findable when they are given back.
         """
+        self.changes += 1
         held, idle = self._held, self._idle
         for count, key in enumerate(keys):
             if key in held or key in idle:
@@ -80,11 +86,13 @@ class KvBlocks:
 
     def forget(self, keys: Sequence[int]) -> None:
         """Makes blocks that one sequence alone holds not findable any more: what their keys promise was not computed."""
+        self.changes += 1
         for key in keys:
             del self._held[key]
 
     def give(self, keys: Sequence[int], named: int, blocks: int) -> None:
         """Gives back so many blocks, of which the first bear these keys, `named` of them findable all along."""
+        self.changes += 1
         held, idle = self._held, self._idle
         self._blank += blocks - len(keys)
         for key in reversed(keys[named:]):
@@ -103,6 +111,7 @@ class KvBlocks:
         """Forgets all that could be found; False, and nothing is done, while any block is in use (as vLLM)."""
         if self.free != self.total:
             return False
+        self.changes += 1
         self._idle.clear()
         self._blank = self.total
         return True

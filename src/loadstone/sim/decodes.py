@@ -144,6 +144,10 @@ class Decodes(Generic[S]):
         read = self.window_kv_tokens + self.growing
         return read, read
 
+    def plain(self, step: int) -> int:
+        """`window_kv_tokens` of this step, the next one, if each sequence computed a single token: its pairs are as many."""
+        return self.windowed(step)[0]
+
     def advance(self, step: int, steps: int) -> None:
         """So many steps are over, `step` is the last of them."""
         self.kv_tokens += steps * len(self.sequences)
@@ -159,7 +163,7 @@ class Speculative(Decodes[S]):
     """Sequences with draft tokens: a step brings each of them one token and as many drafts as were accepted.
 
     `rates` has the chance of each draft position, given that those before were accepted. How each will fare is drawn when
-    it joins, from the seed and its number, so that the clock has no part in it.
+    it joins, from the seed, its own `draw` and the tokens that it has, so that neither the clock nor others have a part in it.
     """
 
     def __init__(self, block_size: int, window: int | None, rates: tuple[float, ...], seed: int) -> None:
@@ -168,12 +172,14 @@ class Speculative(Decodes[S]):
         self.tokens_each = 1 + len(rates)
         self.drafted = 0
         self.accepted = 0
-        """Draft tokens so far, and those of them that were accepted, by the steps of all that have joined."""
+        """Draft tokens so far, and those of them that were accepted, past the end of an answer too, by steps that are over."""
         self._rates = rates
         self._seed = seed
         self._growth: defaultdict[int, int] = defaultdict(int)
+        self._surplus: defaultdict[int, int] = defaultdict(int)
         self._needs: defaultdict[int, int] = defaultdict(int)
         self._window_kv: defaultdict[int, int] = defaultdict(int)
+        self._window_plain: defaultdict[int, int] = defaultdict(int)
         self._window_pairs: defaultdict[int, int] = defaultdict(int)
 
     def _steps_left(self, sequence: S) -> int:
@@ -182,16 +188,17 @@ class Speculative(Decodes[S]):
 
     def _draw(self, sequence: S) -> list[int]:
         """Tokens out after each step, from 0 on, to the last one it is to make."""
-        draw = Random(f"{self._seed}:{sequence.order}:{sequence.base}").random
+        number = sequence.order if sequence.draw is None else sequence.draw
+        draw = Random(f"{self._seed}:{number}:{sequence.base}").random
         left = sequence.output_tokens - sequence.base
         pace = [0]
         while pace[-1] < left:
             accepted = 0
             while accepted < len(self._rates) and draw() < self._rates[accepted]:
                 accepted += 1
-            self.drafted += len(self._rates)
-            self.accepted += accepted
-            pace.append(min(left, pace[-1] + 1 + accepted))
+            pace.append(pace[-1] + 1 + accepted)
+        sequence.surplus = pace[-1] - left
+        pace[-1] = left
         return pace
 
     def stored(self, sequence: S, step: int) -> int:
@@ -219,8 +226,11 @@ class Speculative(Decodes[S]):
             held = now
             if self._sees is not None:
                 before = sequence.target + sequence.pace[steps - 1]
+                self._window_plain[later] += sign * min(before + 1, self._sees)
                 self._window_kv[later] += sign * (min(before, self._sees - 1) + self.tokens_each)
                 self._window_pairs[later] += sign * windowed_pairs(before, self.tokens_each, self._sees)
+        if step < sequence.last_step:
+            self._surplus[sequence.last_step] += sign * sequence.surplus
 
     def needs(self, step: int) -> int:
         """See `Decodes`."""
@@ -238,8 +248,16 @@ class Speculative(Decodes[S]):
         """See `Decodes`."""
         return self._window_kv[step], self._window_pairs[step]
 
+    def plain(self, step: int) -> int:
+        """See `Decodes`."""
+        return self._window_plain[step]
+
     def advance(self, step: int, steps: int) -> None:
         """See `Decodes`."""
-        self.kv_tokens += self._growth.pop(step, 0)
-        for sums in (self._needs, self._window_kv, self._window_pairs):
+        batch = len(self.sequences)
+        grown = self._growth.pop(step, 0)
+        self.kv_tokens += grown
+        self.drafted += batch * len(self._rates)
+        self.accepted += grown - batch + self._surplus.pop(step, 0)
+        for sums in (self._needs, self._window_kv, self._window_plain, self._window_pairs):
             sums.pop(step, None)

@@ -22,6 +22,12 @@ class Deployment(Generic[S]):
     """`engines` answer. With `prefills` these take the prompts in, and hand each on in `transfer_ns` (of its tokens).
 
     What ended last is in `began` (first tokens) and `ended` (last ones).
+
+    Of handing on: the engine that will answer is chosen when the prompt is in. Until all has come there, the prompt's blocks
+    stay taken where it was computed, and where it goes it is counted as waiting and takes none (vLLM takes them before the
+    transfer begins). Every transfer has the whole rate, however many there are, and is of the whole prompt, whatever of its
+    beginning is cached where it goes. What was handed on is not preempted by the way, and its first token is that of the
+    first step after it. A client that leaves in between does not shorten the transfer.
     """
 
     def __init__(
@@ -42,13 +48,14 @@ class Deployment(Generic[S]):
         self._transfer_ns = transfer_ns
         self._choose = router(policy, cast("list[Engine[Request]]", self.engines))
         self._choose_prefill = router(policy, cast("list[Engine[Request]]", self.prefills or self.engines))
-        self._where: dict[S, Engine[S] | None] = {}
-        """The engine of each request; None while it is handed on."""
+        self._where: dict[S, Engine[S]] = {}
+        """The engine of each request; while it is handed on, that which gets it."""
         self._ends: list[tuple[int, int]] = []
         """Ends of steps under way, and the number of the engine: a heap."""
         self._idle: set[int] = set()
         """Engines between two steps that may have something to do."""
-        self._transfers: list[tuple[int, int, S]] = []
+        self._transfers: list[tuple[int, int, S, Engine[S]]] = []
+        """Moments of arrival, and the engine that each comes from: a heap."""
         self._numbers = count(1)
         """Of requests, the same for all engines, so that those from several meet in the order in which they came."""
         self._orders = count()
@@ -69,9 +76,9 @@ class Deployment(Generic[S]):
             self.prefills[0].check(sequence)
 
     def engine_of(self, sequence: S) -> int:
-        """The number of the engine that has it, or gets it."""
-        engine = self._where[sequence]
-        return 0 if engine is None else self._number[id(engine)]
+        """The number of the engine that has it, had it last or gets it."""
+        assert sequence.engine is not None, "it was added"
+        return sequence.engine
 
     def token_ns(self, sequence: S, now_ns: int) -> int | None:
         """When the last token of a sequence came, of those that had come by now, also after it has ended; None: none had."""
@@ -89,7 +96,16 @@ class Deployment(Generic[S]):
 
     def _put(self, sequence: S, engine: Engine[S]) -> None:
         engine.add(sequence)
+        self._send(sequence, engine)
+        self._wake(engine)
+
+    def _send(self, sequence: S, engine: Engine[S]) -> None:
+        """Notes which engine has a request, or gets it."""
         self._where[sequence] = engine
+        sequence.engine = self._number[id(engine)]
+
+    def _wake(self, engine: Engine[S]) -> None:
+        """It may have something to do."""
         if engine.step_end_ns is None:
             self._idle.add(self._number[id(engine)])
 
@@ -98,6 +114,8 @@ class Deployment(Generic[S]):
         engine = self._where.pop(sequence, None)
         if engine is not None:
             engine.drop(sequence)
+            engine.coming.pop(sequence, None)
+            self._wake(engine)  # one behind it may fit where it did not
 
     def finish(self, now_ns: int) -> None:
         """Ends every step and every transfer whose time has come by now."""
@@ -114,17 +132,23 @@ class Deployment(Generic[S]):
             for sequence in engine.ended:
                 del self._where[sequence]
             for sequence in engine.handed:
-                self._hand_on(sequence, end_ns)
+                self._hand_on(sequence, engine, end_ns)
         while self._transfers and self._transfers[0][0] <= now_ns:
-            sequence = heapq.heappop(self._transfers)[2]
+            _, _, sequence, source = heapq.heappop(self._transfers)
+            source.take_back(sequence)
+            self._wake(source)  # one that had no blocks has some now
             if sequence in self._where:  # else its client has left
+                engine = self._where[sequence]
+                del engine.coming[sequence]
                 sequence.remote = True
-                self._put(sequence, self.engines[self._choose(sequence)])
+                self._put(sequence, engine)
 
-    def _hand_on(self, sequence: S, end_ns: int) -> None:
-        self._where[sequence] = None
+    def _hand_on(self, sequence: S, source: Engine[S], end_ns: int) -> None:
+        engine = self.engines[self._choose(sequence)]
+        engine.coming[sequence] = None
+        self._send(sequence, engine)
         arrives_ns = end_ns + self._transfer_ns(sequence.target)
-        heapq.heappush(self._transfers, (arrives_ns, next(self._orders), sequence))
+        heapq.heappush(self._transfers, (arrives_ns, next(self._orders), sequence, source))
 
     def begin(self, now_ns: int, until_ns: int | None = None) -> None:
         """Begins a step on every engine that has something to do and none under way.
@@ -153,7 +177,7 @@ class Deployment(Generic[S]):
 
     def waiting(self) -> int:
         """Requests that wait for a place in a batch."""
-        return sum(len(engine.waiting) for engine in self.all) + len(self._transfers)
+        return sum(engine.queued for engine in self.all)
 
     def running(self) -> int:
         """Requests in a batch."""

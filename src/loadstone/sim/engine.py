@@ -44,9 +44,10 @@ class Limits(NamedTuple):
     draft_rates: tuple[float, ...] = ()
     """The chance of each draft token of speculation; empty: none."""
     draft_share: float = 0.0
-    """What a draft token costs, as a share of a step that decodes one."""
+    """What a draft token costs, as a share of a step in which every sequence that decodes computes one token. What drafting
+    costs beside prompts is nothing."""
     prefill_only: bool = False
-    """It hands its sequences on when their prompts are in."""
+    """It hands its sequences on when their prompts are in, and keeps their blocks until it is told that they are there."""
     seed: int = 0
 
 
@@ -65,6 +66,8 @@ class Engine(Generic[S]):
         self.waiting: Fcfs[S] | ByPriority[S] = ByPriority() if limits.by_priority else Fcfs()
         self.running: dict[S, None] = {}
         """All that are in the batch, in the order in which they came to it."""
+        self.coming: dict[S, None] = {}
+        """Those that another engine hands on to this one: they wait for their keys and values, and hold no blocks here."""
         self.blocks = KvBlocks(limits.blocks)
         self.step = 0
         """Steps that are over."""
@@ -79,6 +82,10 @@ class Engine(Generic[S]):
         """Tokens of prompts that were looked for in the prefix cache."""
         self.prefix_hits = 0
         """Those that were found."""
+        self.external_queries = 0
+        """Tokens of prompts whose keys and values were looked for at another engine."""
+        self.external_hits = 0
+        """Those that came from there."""
         self.last_work = Work()
         """What the step under way, or the last one, does."""
         self._cost = cost
@@ -88,6 +95,10 @@ class Engine(Generic[S]):
             else Decodes(limits.block_size, cost.window)
         )
         self._prefilling: dict[S, None] = {}
+        self._lent: dict[S, int] = {}
+        """Tokens of sequences that were handed on and are read here still."""
+        self._looked: tuple[S | None, int, int, int] = (None, 0, 0, 0)
+        """Who was looked for in the cache last, when, its blocks found, and those of them that are free."""
         self._chunks: list[tuple[S, int]] = []
         self._fickle = False
         """The next in line does not fit now but may in a step without a change: when less of it is found, its first chunk
@@ -97,7 +108,9 @@ class Engine(Generic[S]):
         self._ends = array("q")
         self._first_end = 1
         """The step whose end is the first of `_ends`."""
+        self._trim_at = TRIM_STEPS
         self._orders = count(1)
+        self._places = count(1)
 
     @property
     def decoding(self) -> dict[S, None]:
@@ -106,7 +119,7 @@ class Engine(Generic[S]):
 
     @property
     def drafts(self) -> tuple[int, int]:
-        """Draft tokens of all that have decoded here, and those of them that were accepted."""
+        """Draft tokens of all steps that are over, and those of them that were accepted, past the end of an answer too."""
         found = self._decodes
         return (found.drafted, found.accepted) if isinstance(found, Speculative) else (0, 0)
 
@@ -122,13 +135,18 @@ class Engine(Generic[S]):
         """Whether there is anything to do."""
         return bool(self.running or self.waiting)
 
+    @property
+    def queued(self) -> int:
+        """Requests that are here, or on their way from another engine, and in no batch."""
+        return len(self.waiting) + len(self.coming)
+
     # ---- coming and going ---------------------------------------------------------------------------------
 
     def check(self, sequence: Sequence) -> None:
-        """Raises `TooLong` for a sequence that could never be served."""
+        """Raises `TooLong` for a sequence that could never be served. Who only takes prompts in needs no room for answers."""
         limits = self.limits
-        tokens = sequence.prompt_tokens + sequence.output_tokens
-        drafts = len(limits.draft_rates)
+        tokens = sequence.prompt_tokens + (1 if limits.prefill_only else sequence.output_tokens)
+        drafts = 0 if limits.prefill_only else len(limits.draft_rates)
         if limits.max_model_len is not None and tokens > limits.max_model_len:
             raise TooLong(f"{tokens} tokens, and max_model_len is {limits.max_model_len}")
         if -(-(tokens + drafts) // limits.block_size) > limits.blocks:
@@ -191,23 +209,20 @@ class Engine(Generic[S]):
     # ---- a step begins ------------------------------------------------------------------------------------
 
     def begin(self, at_ns: int, until_ns: int | None = None) -> int | None:
-        """Starts a step at `at_ns` and returns when it will be over; None when there is nothing to do.
+        """Starts a step at `at_ns` and returns when it will be over; None when nothing can be done.
 
         With `until_ns` several steps may be taken as one: of a constant batch, and the last begins before that moment.
         """
         if not self.running and not self.waiting:
             return None
-        step = self.step + 1
-        preempted = self._take_blocks(step)
-        self._chunks = []
-        self._fickle = False
-        if self._prefilling or self.waiting:
-            preempted = self._continue() or preempted
-            if not preempted:
-                self._admit(self._budget(), at_ns)
+        preempted = self._schedule_all(at_ns)
+        while not self._chunks and not self.decoding:
+            if not preempted:  # what is lent is in the way
+                return None
+            preempted = self._schedule_all(at_ns)
         self._sum_up()
         ends = self._ends
-        if len(ends) >= TRIM_STEPS:
+        if len(ends) >= self._trim_at:
             self._trim()
         most = 1
         if until_ns is not None and not (self._chunks or preempted or self._fickle):
@@ -222,6 +237,17 @@ class Engine(Generic[S]):
             end_ns = self._go_on(end_ns, until_ns, min(most - 1, fit))
         self.step_end_ns = end_ns
         return end_ns
+
+    def _schedule_all(self, at_ns: int) -> bool:
+        """Chooses what the next step does; whether somebody had to give way."""
+        preempted = self._take_blocks(self.step + 1)
+        self._chunks = []
+        self._fickle = False
+        if self._prefilling or self.waiting:
+            preempted = self._continue() or preempted
+            if not preempted:
+                self._admit(self._budget(), at_ns)
+        return preempted
 
     def _take_blocks(self, step: int) -> bool:
         """Takes the blocks that decodes need; whether somebody had to give way for it."""
@@ -257,20 +283,23 @@ class Engine(Generic[S]):
     def _continue(self) -> bool:
         """Schedules prompts that are partly in; whether somebody had to give way."""
         preempted = False
+        budget = self._budget()
         for sequence in list(self._prefilling):
             if sequence not in self._prefilling:  # it gave way to one before it
                 continue
-            if (budget := self._budget()) <= 0:
+            if budget <= 0:
                 break
             chunk = self._chunk(sequence.target - sequence.computed, budget)
             while (missing := self._missing(sequence, sequence.computed + chunk)) > self.blocks.free:
                 preempted = True
                 gone = self._preempt(1)
                 self._chunks = [entry for entry in self._chunks if entry[0] is not gone]
+                budget = self._budget()
                 if gone is sequence:
                     break
             else:
                 self._schedule(sequence, chunk, missing)
+                budget -= chunk
         return preempted
 
     def _chunk(self, left: int, budget: int) -> int:
@@ -296,39 +325,52 @@ class Engine(Generic[S]):
         limits, blocks = self.limits, self.blocks
         while self.waiting and len(self.running) < limits.max_num_seqs and budget > 0:
             sequence = self.waiting.first()
-            hit = self._found(sequence)
+            hit, unused = self._found(sequence)
             computed = sequence.target - 1 if sequence.remote else hit * limits.block_size
             left = sequence.target - computed
             if not limits.chunked and left > budget:
                 break
             chunk = self._chunk(left, budget)
-            keys = sequence.keys[:hit]
             missing = -(-(computed + chunk) // limits.block_size) - hit
             reserved = -(-sequence.target // limits.block_size) - hit if limits.reserve_full_isl else missing
-            if reserved > blocks.free - (blocks.idle(keys) if hit else 0):
+            if reserved > blocks.free - unused:
                 self._fickle = hit > 0 and not limits.reserve_full_isl
                 break
             self.waiting.remove(sequence)
             self.running[sequence] = None
             self._prefilling[sequence] = None
+            sequence.place = next(self._places)
             if hit:
-                blocks.share(keys)
+                blocks.share(sequence.keys[:hit])
             self._count_hits(sequence, hit, at_ns)
             sequence.blocks = sequence.named = hit
             sequence.computed = computed
             self._schedule(sequence, chunk, missing)
             budget -= chunk
 
-    def _found(self, sequence: S) -> int:
-        """Leading blocks of a sequence that are in the prefix cache; its last token is always computed."""
+    def _found(self, sequence: S) -> tuple[int, int]:
+        """Leading blocks of a sequence that are in the prefix cache, and those of them that are free.
+
+        Its last token is always computed.
+        """
         if not sequence.keys or sequence.remote:
-            return 0
-        return self.blocks.match(sequence.keys, (sequence.target - 1) // self.limits.block_size)
+            return 0, 0
+        blocks = self.blocks
+        who, when, hit, unused = self._looked
+        if who is not sequence or when != blocks.changes:  # one that does not fit is looked for step by step
+            hit = blocks.match(sequence.keys, (sequence.target - 1) // self.limits.block_size)
+            unused = blocks.idle(sequence.keys[:hit]) if hit else 0
+            self._looked = sequence, blocks.changes, hit, unused
+        return hit, unused
 
     def _count_hits(self, sequence: S, hit: int, at_ns: int) -> None:
-        if self.limits.caching and not sequence.remote and not sequence.preemptions:
-            self.prefix_queries += sequence.target
-            self.prefix_hits += hit * self.limits.block_size
+        if not sequence.preemptions:
+            if sequence.remote:
+                self.external_queries += sequence.target
+                self.external_hits += sequence.target
+            elif self.limits.caching:
+                self.prefix_queries += sequence.target
+                self.prefix_hits += hit * self.limits.block_size
         if sequence.scheduled_ns is None:
             sequence.scheduled_ns = at_ns
             sequence.cached_tokens = hit * self.limits.block_size
@@ -376,7 +418,9 @@ class Engine(Generic[S]):
         plain = Work()
         plain.new_tokens = plain.sequences = batch
         plain.kv_tokens = plain.pairs = self._decodes.kv_tokens + batch
-        plain.window_kv_tokens = plain.window_pairs = plain.kv_tokens
+        plain.window_kv_tokens = plain.window_pairs = (
+            plain.kv_tokens if self._cost.window is None else self._decodes.plain(self.step + 1)
+        )
         drafts = len(self.limits.draft_rates) * self.limits.draft_share
         return duration_ns + int(drafts * self._cost.step_ns(plain))
 
@@ -392,7 +436,9 @@ class Engine(Generic[S]):
             _grow(work, 1, batch, growing)
             durations = self._cost.steps_ns(work, min(most - taken, AT_ONCE_STEPS), batch, growing)
             later = list(accumulate(durations, initial=end_ns))
-            more = bisect_left(later, until_ns, 1, len(later) - 1)  # the first that ends no sooner, or the last
+            more = bisect_left(
+                later, until_ns, 1, len(later) - 1
+            )  # the first that ends no sooner, or the last
             ends.extend(later[1 : more + 1])
             end_ns = later[more]
             taken += more
@@ -422,7 +468,8 @@ class Engine(Generic[S]):
     def _take_in(self, sequence: S) -> None:
         """A prompt is in, and its next token is out; or it goes to another engine with what was computed."""
         if self.limits.prefill_only:
-            self._leave(sequence)
+            del self._prefilling[sequence], self.running[sequence]
+            self._lent[sequence] = sequence.target
             self.handed.append(sequence)
             return
         del self._prefilling[sequence]
@@ -433,18 +480,27 @@ class Engine(Generic[S]):
             return
         del self.running[sequence]
         sequence.note_times(self._ends[-1:])
-        full = sequence.target // self.limits.block_size
-        self.blocks.give(sequence.keys[:full], sequence.named, sequence.blocks)
-        sequence.blocks = sequence.named = 0
+        self._give_all(sequence, sequence.target)
         self.ended.append(sequence)
 
+    def take_back(self, sequence: S) -> None:
+        """Who was handed on has been read: its blocks are free."""
+        self._give_all(sequence, self._lent.pop(sequence))
+
+    def _give_all(self, sequence: S, stored: int) -> None:
+        """Gives back the blocks of a prompt of which so many tokens were computed."""
+        full = stored // self.limits.block_size
+        self.blocks.give(sequence.keys[:full], sequence.named, sequence.blocks)
+        sequence.blocks = sequence.named = 0
+
     def _trim(self) -> None:
-        """Forgets the times that nobody needs any more."""
+        """Forgets the times that nobody needs any more; not again before they are twice as many as are left."""
         first = min((one.joined for one in self.decoding if one.joined is not None), default=self.step + 1)
         gone = first - self._first_end
         if gone > 0:
             del self._ends[:gone]
             self._first_end = first
+        self._trim_at = max(TRIM_STEPS, 2 * len(self._ends))
 
 
 def _grow(work: Work, steps: int, batch: int, growing: int) -> None:

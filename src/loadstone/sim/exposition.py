@@ -1,28 +1,21 @@
 """The page of /metrics: the true counts of every engine, under vLLM's names and labels, as Prometheus reads them.
 
 The names are those of vLLM's production metrics; what the built-in engine has no counterpart of (LoRA, multi-modal
-cache, sleep) is not on the page. Counts nothing itself.
+cache, sleep) is not on the page. Counts nothing itself. One rule: all that stays is written at the start, so that a scrape
+is over before a step is late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isinf
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
 
 from loadstone.sim.tally import Histogram, Tally
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-LABELS = ("model_name", "engine")
 
 
 class State(NamedTuple):
@@ -34,6 +27,8 @@ class State(NamedTuple):
     """Share of the KV cache's blocks that sequences hold, 0 to 1."""
     prefix_queries: int
     prefix_hits: int
+    external_queries: int
+    external_hits: int
     preemptions: int
 
 
@@ -64,12 +59,22 @@ STATE_COUNTERS: tuple[tuple[str, str, Callable[[State], float]], ...] = (
         lambda state: state.prefix_queries,
     ),
     ("vllm:prefix_cache_hits", "Tokens found in the prefix cache.", lambda state: state.prefix_hits),
+    (
+        "vllm:external_prefix_cache_queries",
+        "Tokens whose keys and values were to come from another engine.",
+        lambda state: state.external_queries,
+    ),
+    (
+        "vllm:external_prefix_cache_hits",
+        "Tokens whose keys and values came from another engine.",
+        lambda state: state.external_hits,
+    ),
     ("vllm:num_preemptions", "Times a sequence lost its KV cache blocks.", lambda state: state.preemptions),
 )
 COUNTERS: tuple[tuple[str, str, Callable[[Tally], float]], ...] = (
     (
         "vllm:prompt_tokens",
-        "Prompt tokens of requests that got a first token.",
+        "Prompt tokens of requests whose prompt was taken in.",
         lambda tally: tally.prompt_tokens,
     ),
     (
@@ -122,99 +127,111 @@ HISTOGRAMS: tuple[tuple[str, str, Callable[[Tally], Histogram]], ...] = (
         "Longest answer a request allowed.",
         lambda tally: tally.request_limit,
     ),
+    ("vllm:request_params_n", "Choices of a request.", lambda tally: tally.choices),
+    (
+        "vllm:request_max_num_generation_tokens",
+        "Output tokens of the longest choice of a request.",
+        lambda tally: tally.longest_choice,
+    ),
 )
 
 
-class Page(Collector):
-    """The page of one server."""
+class Page:
+    """The page of one server. Its engines are those that the source has when it is made."""
 
     def __init__(self, model: str, cache: Mapping[str, object], source: Source) -> None:
         """`model` is the name it is served under, `cache` what `vllm:cache_config_info` says."""
-        self._model = model
-        self._cache = {name: str(value) for name, value in cache.items()}
         self._source = source
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        self._registry.register(self)
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        drafting = [tally for tally in source.tallies if tally.draft_tokens]
+        self._counters = [value for _, _, value in COUNTERS]
+        self._drafted = [value for _, _, value in DRAFT_COUNTERS] if drafting else []
+        self._text = "".join(_lines(model, cache, source.tallies))
+        """The whole page but for the process; a number is where it is filled in."""
 
     def render(self) -> bytes:
         """The page now."""
-        return generate_latest(self._registry)
-
-    def describe(self) -> list[Metric]:
-        """Nothing: names need not be known before the first scrape."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Every family of the page."""
         states, tallies = self._source.states(), self._source.tallies
-        labels = [(self._model, str(engine)) for engine in range(len(states))]
-        for name, text, state_value in GAUGES:
-            yield _filled(GaugeMetricFamily(name, text, labels=LABELS), labels, map(state_value, states))
-        for name, text, state_value in STATE_COUNTERS:
-            yield _filled(CounterMetricFamily(name, text, labels=LABELS), labels, map(state_value, states))
-        for name, text, value in COUNTERS:
-            yield _filled(CounterMetricFamily(name, text, labels=LABELS), labels, map(value, tallies))
-        yield self._ended(labels, tallies)
-        for name, text, histogram in HISTOGRAMS:
-            yield _histogram(name, text, labels, [histogram(tally) for tally in tallies])
-        yield from _drafts(labels, tallies)
-        yield self._cache_config(len(states))
-
-    def _ended(self, labels: Sequence[tuple[str, str]], tallies: Sequence[Tally]) -> Metric:
-        family = CounterMetricFamily(
-            "vllm:request_success", "Requests that ended, by why.", labels=(*LABELS, "finished_reason")
-        )
-        for names, tally in zip(labels, tallies, strict=True):
-            for reason, count in tally.ended.items():
-                family.add_metric((*names, reason), count)
-        return family
-
-    def _cache_config(self, engines: int) -> Metric:
-        family = GaugeMetricFamily(
-            "vllm:cache_config_info", "How the KV cache is set up.", labels=(*self._cache, "engine")
-        )
-        for engine in range(engines):
-            family.add_metric((*self._cache.values(), str(engine)), 1)
-        return family
+        values: list[float] = []
+        for _, _, state_value in (*GAUGES, *STATE_COUNTERS):
+            values += map(state_value, states)
+        for value in self._counters:
+            values += map(value, tallies)
+        for tally in tallies:
+            values += tally.ended.values()
+        for _, _, histogram_of in HISTOGRAMS:
+            for tally in tallies:
+                histogram = histogram_of(tally)
+                totals = [*accumulate(histogram.counts)]
+                values += totals
+                values += totals[-1], histogram.sum / histogram.per
+        if self._drafted:
+            drafting = [tally for tally in tallies if tally.draft_tokens]
+            for value in self._drafted:
+                values += map(value, drafting)
+            for tally in drafting:
+                values += tally.accepted
+        return generate_latest(self._process) + (self._text % tuple(values)).encode()
 
 
-def _drafts(labels: Sequence[tuple[str, str]], tallies: Sequence[Tally]) -> Iterator[Metric]:
-    """What speculation did; nothing where there is none."""
-    if not any(tally.draft_tokens for tally in tallies):
+Labels = Mapping[str, object]
+COUNT = "%d.0"
+SHARE = "%r"
+"""Where a number is filled in: a count is spelt as a float, as Prometheus clients do."""
+
+
+def _lines(model: str, cache: Mapping[str, object], tallies: Sequence[Tally]) -> Iterable[str]:
+    """The lines of the page, with a place for each number, in the order in which `Page.render` fills them in."""
+    own: list[Labels] = [{"model_name": model, "engine": engine} for engine in range(len(tallies))]
+    for name, text, _ in GAUGES:
+        place = SHARE if name.endswith("_perc") else COUNT
+        yield _head(name, text, "gauge")
+        yield from (_sample(name, labels, place) for labels in own)
+    for name, text in [(name, text) for name, text, _ in STATE_COUNTERS] + [row[:2] for row in COUNTERS]:
+        yield from _counter(name, text, own)
+    pairs = list(zip(own, tallies, strict=True))
+    ended = [{**labels, "finished_reason": why} for labels, tally in pairs for why in tally.ended]
+    yield from _counter("vllm:request_success", "Requests that ended, by why.", ended)
+    for name, text, histogram_of in HISTOGRAMS:
+        yield _head(name, text, "histogram")
+        for labels, tally in pairs:
+            bounds = [str(float(bound)) for bound in histogram_of(tally).bounds]
+            for bound in (*bounds, "+Inf"):
+                yield _sample(f"{name}_bucket", {**labels, "le": bound}, COUNT)
+            yield _sample(f"{name}_count", labels, COUNT)
+            yield _sample(f"{name}_sum", labels, SHARE)
+    yield from _draft_lines([(labels, tally.draft_tokens) for labels, tally in pairs if tally.draft_tokens])
+    yield _head("vllm:cache_config_info", "How the KV cache is set up.", "gauge")
+    for engine in range(len(tallies)):
+        yield _sample("vllm:cache_config_info", {**cache, "engine": engine}, "1.0")
+
+
+def _draft_lines(drafting: Sequence[tuple[Labels, int]]) -> Iterable[str]:
+    """What speculation did, of engines that draft so many tokens; nothing where there are none."""
+    if not drafting:
         return
-    for name, text, value in DRAFT_COUNTERS:
-        yield _filled(CounterMetricFamily(name, text, labels=LABELS), labels, map(value, tallies))
-    family = CounterMetricFamily(
-        "vllm:spec_decode_num_accepted_tokens_per_pos",
-        "Drafted tokens that were accepted, by position in the draft.",
-        labels=(*LABELS, "position"),
-    )
-    for names, tally in zip(labels, tallies, strict=True):
-        for position, count in enumerate(tally.accepted):
-            family.add_metric((*names, str(position)), count)
-    yield family
+    for name, text, _ in DRAFT_COUNTERS:
+        yield from _counter(name, text, [labels for labels, _ in drafting])
+    places = [{**labels, "position": at} for labels, tokens in drafting for at in range(tokens)]
+    text = "Drafted tokens that were accepted, by position in the draft."
+    yield from _counter("vllm:spec_decode_num_accepted_tokens_per_pos", text, places)
 
 
-def _filled(
-    family: GaugeMetricFamily | CounterMetricFamily,
-    labels: Sequence[tuple[str, str]],
-    values: Iterator[float] | Sequence[float],
-) -> Metric:
-    for names, value in zip(labels, values, strict=True):
-        family.add_metric(names, value)
-    return family
+def _head(name: str, text: str, kind: str) -> str:
+    return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
-def _histogram(
-    name: str, text: str, labels: Sequence[tuple[str, str]], histograms: Sequence[Histogram]
-) -> Metric:
-    family = HistogramMetricFamily(name, text, labels=LABELS)
-    for names, histogram in zip(labels, histograms, strict=True):
-        total = 0
-        buckets: list[tuple[str, float]] = []
-        for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
-            total += count
-            buckets.append(("+Inf" if isinf(bound) else str(float(bound)), total))
-        family.add_metric(names, buckets, histogram.sum / histogram.per)
-    return family
+def _counter(name: str, text: str, each: Iterable[Labels]) -> Iterable[str]:
+    yield _head(f"{name}_total", text, "counter")
+    yield from (_sample(f"{name}_total", labels, COUNT) for labels in each)
+
+
+def _sample(name: str, labels: Labels, place: str) -> str:
+    """A line. What fills in numbers takes nothing in the labels for a place of one."""
+    told = ",".join(f'{label}="{_escaped(str(value))}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{told}}} {place}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"').replace("%", "%%")

@@ -6,7 +6,7 @@ chance in about 2^61, only they. The same in every process. A token is a word or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import overload
 
@@ -65,6 +65,13 @@ class Keys(Sequence[int]):
 
     def __len__(self) -> int:
         return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        known = self._known
+        for at in range(self._count):
+            if at >= len(known):
+                self._extend(at)
+            yield known[at]
 
     @overload
     def __getitem__(self, index: int) -> int: ...

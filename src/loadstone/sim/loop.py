@@ -205,9 +205,12 @@ class Server:
             for part, tokens in one.parts:
                 turn = part.owner
                 connection = connections.get(turn)
-                if connection is None:  # its client has left meanwhile
-                    continue
                 now_ns = clock()
+                if connection is None:  # its client has left meanwhile
+                    if part.ended:
+                        part.out += tokens
+                        batch.out(part, tokens, now_ns)
+                    continue
                 data = turn.advance(part, tokens, now_ns)
                 batch.out(part, tokens, now_ns)
                 if turn.over:

@@ -39,7 +39,7 @@ def _in_turn(count: int) -> Choice:
 
 
 def _load(engine: Engine[Request]) -> int:
-    return WAITING_WEIGHT * len(engine.waiting) + len(engine.running)
+    return WAITING_WEIGHT * engine.queued + len(engine.running)
 
 
 def _least_loaded(engines: Sequence[Engine[Request]]) -> int:

@@ -10,7 +10,8 @@ class Sequence:
     """One request inside an engine. What is set after `output_tokens` is the engine's to change.
 
     `keys` has one number for each full block of the prompt and the answer behind it: equal beginnings have equal keys.
-    Without any nothing of it is cached.
+    Without any nothing of it is cached. `draw` is what chance has to go by (see `Speculative`): the same request draws the
+    same, wherever it is asked and whatever came before; None: its number among all that came.
     """
 
     __slots__ = (
@@ -19,6 +20,8 @@ class Sequence:
         "blocks",
         "cached_tokens",
         "computed",
+        "draw",
+        "engine",
         "joined",
         "keys",
         "last_step",
@@ -26,25 +29,38 @@ class Sequence:
         "order",
         "output_tokens",
         "pace",
+        "place",
         "preemptions",
         "priority",
         "prompt_tokens",
         "remote",
         "scheduled_ns",
+        "surplus",
         "target",
         "turn",
     )
 
     def __init__(
-        self, prompt_tokens: int, output_tokens: int, *, keys: Keys[int] = (), priority: int = 0
+        self,
+        prompt_tokens: int,
+        output_tokens: int,
+        *,
+        keys: Keys[int] = (),
+        priority: int = 0,
+        draw: int | None = None,
     ) -> None:
         self.prompt_tokens = prompt_tokens
         self.output_tokens = output_tokens
         self.keys = keys
         self.priority = priority
         """The lower, the sooner."""
+        self.draw = draw
         self.order = 0
         """Its number among all that came to the engine, or to the deployment that it is part of."""
+        self.engine: int | None = None
+        """The number of the engine of a deployment that has it, had it last or gets it; None before it comes to one."""
+        self.place = 0
+        """Its place in the batch that it is in, or was in last: the lower, the earlier it came to it."""
         self.scheduled_ns: int | None = None
         """When the first step with a part of it began."""
         self.cached_tokens = 0
@@ -70,6 +86,8 @@ class Sequence:
         """It needs another block in steps that leave this remainder."""
         self.pace: Keys[int] = ()
         """With speculation: tokens that have come out, since it began to decode, after each of its steps."""
+        self.surplus = 0
+        """Draft tokens that its last step had accepted and that come after its end."""
         self._times = array("q")
 
     @property

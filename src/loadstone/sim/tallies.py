@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from loadstone.sim.deployment import Deployment
@@ -16,6 +17,8 @@ from loadstone.sim.exposition import State
 from loadstone.sim.options import SimOptions
 from loadstone.sim.tally import Tally
 from loadstone.sim.turn import Part, Turn
+
+_PLACE = attrgetter("place")
 
 
 class Served(NamedTuple):
@@ -35,7 +38,6 @@ class Batch:
 
     def __init__(self, tally: Tally, served: Served, at_ns: int) -> None:
         self._tally = tally
-        self._engine = served.engine
         self._prefilled = served.prefilled
         self._drafts = tally.draft_tokens > 0
         self._at_ns = at_ns
@@ -44,8 +46,9 @@ class Batch:
         self._tokens = 0
 
     def out(self, part: Part, tokens: int, now_ns: int) -> None:
-        """Tokens of a part, given out at `now_ns`."""
-        self._tokens += tokens
+        """Tokens of a part, given out at `now_ns`. What generates nothing has one as well, by which it is over."""
+        if part.owner.generates:
+            self._tokens += tokens
         last_ns, part.token_ns = part.token_ns, self._at_ns
         if last_ns:
             gap_ns = self._at_ns - last_ns
@@ -53,18 +56,20 @@ class Batch:
         else:
             self._first(part, now_ns)
         if self._drafts and part not in self._prefilled:
-            self._tally.drafted(tokens - 1)
+            self._tally.drafted(tokens - 1 + (part.surplus if part.over else 0))
         if part.over:
             self._done(part, now_ns)
 
     def _first(self, part: Part, now_ns: int) -> None:
         part.first_ns = self._at_ns
-        note(part, self._engine)
+        note(part)
         self._prompt_tokens += part.prompt_tokens
-        self._tally.begun(part.prompt_tokens, part.cached_tokens, now_ns - part.owner.truth.received_ns)
+        self._tally.taken_in(part.prompt_tokens, part.cached_tokens)
+        if part.owner.generates:
+            self._tally.first_token.observe(now_ns - part.owner.truth.received_ns)
 
     def _done(self, part: Part, now_ns: int) -> None:
-        note(part, self._engine)
+        note(part)
         scheduled_ns = part.scheduled_ns
         assert scheduled_ns is not None, "it had tokens"
         received_ns = part.owner.truth.received_ns
@@ -76,9 +81,17 @@ class Batch:
             decode_ns=part.token_ns - part.first_ns,
             prompt_tokens=part.prompt_tokens,
             cached_tokens=part.cached_tokens,
-            tokens=part.out,
+            tokens=part.out if part.owner.generates else None,
             limit_tokens=part.owner.limit_tokens,
         )
+        self._answered(part.owner)
+
+    def _answered(self, turn: Turn) -> None:
+        """Counts an answer when the last of its choices is done; every text without an answer counts by itself."""
+        if not turn.generates:
+            self._tally.answered(1, 0)
+        elif turn.over:
+            self._tally.answered(len(turn.parts), max(part.out for part in turn.parts))
 
     def close(self) -> None:
         """All tokens of the step are out."""
@@ -92,7 +105,11 @@ class Tallies:
         self._deployment = deployment
         self._numbers = {id(engine): number for number, engine in enumerate(deployment.all)}
         self.tallies: Sequence[Tally] = [
-            Tally(max_model_tokens(engine), len(engine.limits.draft_rates)) for engine in deployment.all
+            Tally(
+                max_model_tokens(engine),
+                0 if engine.limits.prefill_only else len(engine.limits.draft_rates),
+            )
+            for engine in deployment.all
         ]
 
     def served(self) -> list[Served]:
@@ -116,35 +133,42 @@ class Tallies:
         tally = self.tallies[0]
         for part in turn.parts:
             tally.prompt_tokens += part.prompt_tokens
-            tally.generation_tokens += part.out
+            tally.generation_tokens += part.out if turn.generates else 0
             tally.end(part.reason)
 
     def left(self, part: Part) -> None:
-        """A client has left before the end; to be told before the deployment is."""
-        number = self._deployment.engine_of(part)
-        note(part, number)
-        self.tallies[number].left()
+        """A client has left before it got all of a part; to be told before the deployment is.
+
+        Of one that has ended nothing is lost: the step that brought its last tokens counts them.
+        """
+        note(part)
+        if not part.ended:
+            self.tallies[self._deployment.engine_of(part)].left()
 
     def states(self) -> list[State]:
         """Every engine as it is now."""
         return [
             State(
                 running=len(engine.running),
-                waiting=len(engine.waiting),
+                waiting=engine.queued,
                 kv_usage=engine.blocks.usage,
                 prefix_queries=engine.prefix_queries,
                 prefix_hits=engine.prefix_hits,
+                external_queries=engine.external_queries,
+                external_hits=engine.external_hits,
                 preemptions=engine.preemptions,
             )
             for engine in self._deployment.all
         ]
 
 
-def note(part: Part, engine: int) -> None:
-    """Puts what the engine did with a request into its truth."""
+def note(part: Part) -> None:
+    """Puts what the engines did with a request into its truth, unless that is written; the first choice names the engine."""
     turn = part.owner
     truth, parts = turn.truth, turn.parts
-    truth.engine = engine
+    if not parts:
+        return
+    truth.engine = parts[0].engine
     truth.preemptions = sum(one.preemptions for one in parts)
     scheduled = [one.scheduled_ns for one in parts if one.scheduled_ns is not None]
     if scheduled:
@@ -153,8 +177,10 @@ def note(part: Part, engine: int) -> None:
 
 
 def _tokens(engine: Engine[Part]) -> list[tuple[Part, int]]:
+    """Who got tokens from the last step, in the order of the batch."""
     step = engine.step
-    found = ((part, part.produced(step) - part.out) for part in chain(engine.decoding, engine.ended))
+    batch = sorted(chain(engine.decoding, engine.ended), key=_PLACE)
+    found = ((part, part.produced(step) - part.out) for part in batch)
     return [(part, tokens) for part, tokens in found if tokens > 0]
 
 

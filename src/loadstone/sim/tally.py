@@ -22,6 +22,7 @@ REQUEST_S = (
     1920.0, 7680.0,
 )  # fmt: skip
 STEP_TOKENS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+CHOICES = (1, 2, 5, 10, 20)
 REASONS = ("stop", "length", "abort", "error", "repetition")
 """Why requests end, in vLLM's words; the built-in engine knows the first three."""
 
@@ -86,12 +87,14 @@ class Tally:
         self.request_computed = Histogram(tokens)
         self.request_generation = Histogram(tokens)
         self.request_limit = Histogram(tokens)
+        self.choices = Histogram(CHOICES)
+        """Of every answer that was given to its end."""
+        self.longest_choice = Histogram(tokens)
 
-    def begun(self, prompt_tokens: int, cached_tokens: int, first_token_ns: int) -> None:
-        """A request's first token is out, so long after the request arrived."""
+    def taken_in(self, prompt_tokens: int, cached_tokens: int) -> None:
+        """A request's prompt is in."""
         self.prompt_tokens += prompt_tokens
         self.cached_tokens += cached_tokens
-        self.first_token.observe(first_token_ns)
 
     def stepped(self, prompt_tokens: int, tokens: int, gaps_ns: Mapping[int, int]) -> None:
         """A step is over.
@@ -120,21 +123,27 @@ class Tally:
         decode_ns: int,
         prompt_tokens: int,
         cached_tokens: int,
-        tokens: int,
+        tokens: int | None,
         limit_tokens: int,
     ) -> None:
-        """A request's last token is out."""
+        """A request's last token is out. `tokens`: those that were generated; None: none were to be."""
         self.end(reason)
         self.latency.observe(latency_ns)
         self.queue.observe(queue_ns)
         self.prefill.observe(prefill_ns)
         self.decode.observe(decode_ns)
         self.inference.observe(prefill_ns + decode_ns)
-        self.per_output_token.observe(round(decode_ns / (tokens - 1)) if tokens > 1 else 0)
+        if tokens is not None:
+            self.per_output_token.observe(round(decode_ns / (tokens - 1)) if tokens > 1 else 0)
         self.request_prompt.observe(prompt_tokens)
         self.request_computed.observe(prompt_tokens - cached_tokens)
-        self.request_generation.observe(tokens)
+        self.request_generation.observe(tokens or 0)
         self.request_limit.observe(limit_tokens)
+
+    def answered(self, choices: int, longest_tokens: int) -> None:
+        """All choices of an answer are out, so many, and the longest of so many tokens."""
+        self.choices.observe(choices)
+        self.longest_choice.observe(longest_tokens)
 
     def end(self, reason: str) -> None:
         """A request ended for this reason in the API's words; one that vLLM's engine does not know counts as stop."""

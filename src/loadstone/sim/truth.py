@@ -36,7 +36,8 @@ class TruthRow(msgspec.Struct, kw_only=True):
     preemptions: int | None = None
     """How often it lost its place in the batch."""
     engine: int | None = None
-    """The number of the engine that answered, from 0 on."""
+    """The number of the engine that answered the first choice, from 0 on; of a request whose client has left, of the one that
+    had it last or was about to get it."""
     bytes_sent: int = 0
     """Bytes of the response, head and framing included, that the kernel took."""
     end: Literal["stop", "length", "played", "closed", "done"] = "closed"

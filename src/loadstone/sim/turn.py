@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence as Keys
 
 from loadstone.sim.api.answer import Answer
@@ -17,7 +18,9 @@ class Part(Sequence):
     __slots__ = ("choice", "first_ns", "out", "owner", "reason", "token_ns")
 
     def __init__(self, turn: Turn, number: int, choice: Choice, keys: Keys[int], priority: int) -> None:
-        super().__init__(len(choice.prompt), choice.output_tokens, keys=keys, priority=priority)
+        super().__init__(
+            len(choice.prompt), choice.output_tokens, keys=keys, priority=priority, draw=choice.draw
+        )
         self.owner = turn
         self.choice = number
         self.reason = "length" if choice.finish == "length" else "stop"
@@ -32,6 +35,9 @@ class Part(Sequence):
     def over(self) -> bool:
         """Whether its last token has come out."""
         return self.out >= self.output_tokens
+
+    def note_times(self, ends: array[int]) -> None:
+        """Keeps none: what its tokens are dated by is when they are sent."""
 
 
 class Turn:
@@ -58,14 +64,19 @@ class Turn:
         self._left = len(self.parts)
 
     @property
+    def generates(self) -> bool:
+        """Whether the answer is text."""
+        return self._asked.generates
+
+    @property
     def over(self) -> bool:
         """Whether the last token of all has come out."""
         return not self._left
 
     def advance(self, part: Part, tokens: int, now_ns: int) -> bytes:
         """What to send at `now_ns` for so many tokens of a part that have just come out; empty when nothing is due."""
-        if not part.out and not part.choice and part.scheduled_ns is not None:
-            self._answer.cached_tokens = part.cached_tokens
+        if not part.out and (first := self.parts[0]).scheduled_ns is not None:
+            self._answer.cached_tokens = first.cached_tokens
         part.out += tokens
         self.out += tokens
         if part.out >= part.output_tokens:

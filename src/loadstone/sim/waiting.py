@@ -12,6 +12,10 @@ from loadstone.sim.sequence import Sequence
 S = TypeVar("S", bound=Sequence)
 
 
+LEFT_OVER = 64
+"""Entries of those who have left that are not worth a new heap."""
+
+
 class Fcfs(Generic[S]):
     """First come, first served; what is put back goes before all others."""
 
@@ -46,7 +50,10 @@ class Fcfs(Generic[S]):
 
 
 class ByPriority(Generic[S]):
-    """The lowest number first, among equals the first to come."""
+    """The lowest number first, among equals the first to come.
+
+    Who has left stays in the heap until it comes to its top, or until they are as many as those who are there.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, S]] = []
@@ -77,5 +84,6 @@ class ByPriority(Generic[S]):
     def remove(self, sequence: S) -> None:
         """Takes one out, wherever it stands."""
         self._there.remove(sequence)
-        if not self._there:
-            self._heap.clear()
+        if not self._there or len(self._heap) > 2 * len(self._there) + LEFT_OVER:
+            self._heap = [(one.priority, one.order, one) for one in self._there]
+            heapq.heapify(self._heap)

@@ -101,7 +101,7 @@ def test_a_fault_spoils_a_short_answer_that_ends_by_itself() -> None:
     found = asked(CHAT, options, n=3, stop="zz", logprobs=True, max_tokens=9, stream=True)
     plain = found.plain(5)
     first = found.choices[0]
-    assert plain.choices == (Choice(first.prompt, 5, first.start_word),)
+    assert plain.choices == (Choice(first.prompt, 5, first.start_word, draw=first.draw),)
     assert (plain.stops, plain.logprobs, plain.usage_in_chunks, plain.stream) == ((), None, False, True)
     assert (plain.output_tokens, plain.start_word, found.plain(50).output_tokens) == (5, first.start_word, 9)
 

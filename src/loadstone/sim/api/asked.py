@@ -31,6 +31,8 @@ class Choice(NamedTuple):
     chars: int | None = None
     """How much of the text behind the reasoning comes before that string."""
     call: Call | None = None
+    draw: int = 0
+    """A number of what was asked and which of the answers this is: all that is left to chance goes by it."""
 
 
 class Asked(NamedTuple):
@@ -86,7 +88,7 @@ class Asked(NamedTuple):
     def plain(self, tokens: int) -> Asked:
         """The same request with one short answer that ends by itself: so many tokens, or fewer if fewer are asked for."""
         first = self.choices[0]
-        short = Choice(first.prompt, min(tokens, self.limit_tokens), first.start_word)
+        short = Choice(first.prompt, min(tokens, self.limit_tokens), first.start_word, draw=first.draw)
         return self._replace(choices=(short,), usage_in_chunks=False, stops=(), logprobs=None)
 
     def keys(self) -> list[Keys | tuple[()]]:

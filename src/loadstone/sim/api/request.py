@@ -177,7 +177,7 @@ def _choice(
     )
     finish: Finish = "length" if drawn == limit else "stop"
     thoughts = drawn if reasoning == "all" else min(reasoning, drawn)
-    return Choice(prompt, drawn, draw % len(WORDS), finish, thoughts)
+    return Choice(prompt, drawn, draw % len(WORDS), finish, thoughts, draw=draw)
 
 
 @lru_cache(maxsize=16)
