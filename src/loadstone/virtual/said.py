@@ -34,7 +34,7 @@ def row(call: Call, request_id: str) -> TruthRow:
         cached_tokens=sequences[0].cached_tokens,
         tokens=len(times) if asked.stream or over else 0,
         preemptions=sum(sequence.preemptions for sequence in sequences),
-        engine=call.engine,
+        engine=sequences[0].engine,
     )
     if over:
         found.end = asked.end

@@ -32,7 +32,7 @@ from loadstone.sim.truth import TruthFile
 class Call(Flight):
     """A request in flight: what it asks for, and the sequences that answer it; or the refusal that is on its way."""
 
-    __slots__ = ("asked", "engine", "left", "refusal", "sequences")
+    __slots__ = ("asked", "left", "refusal", "sequences")
 
     def __init__(self, serial: int, row: Row, due_ns: int, target: int) -> None:
         super().__init__(serial, row, due_ns, b"", target)
@@ -42,8 +42,6 @@ class Call(Flight):
         self.left = 0
         """Sequences that have not ended."""
         self.refusal: ApiError | None = None
-        self.engine: int | None = None
-        """Which of the server's engines answers it; None where another one takes its prompt in, or nobody asks."""
 
 
 class Generated(Tokens):
@@ -88,8 +86,6 @@ class Server(NamedTuple):
         for sequence in call.sequences:
             sequence.call = call
             self.deployment.add(sequence)
-        if self.truth and not self.deployment.prefills:
-            call.engine = self.deployment.engine_of(call.sequences[0])
 
     def answer(self, body: bytes) -> tuple[Asked, int]:
         """Answers a request on engines that have nothing else to do; what it asks for, and how long that takes in ns.
@@ -111,7 +107,9 @@ class Server(NamedTuple):
 def _sequences(asked: Asked) -> list[Generated]:
     """One for each choice; they have the same prompt where it is one text."""
     return [
-        Generated(len(choice.prompt), choice.output_tokens, keys=keys, priority=asked.priority)
+        Generated(
+            len(choice.prompt), choice.output_tokens, keys=keys, priority=asked.priority, draw=choice.draw
+        )
         for choice, keys in zip(asked.choices, asked.keys(), strict=True)
     ]
 
