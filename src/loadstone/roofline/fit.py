@@ -9,7 +9,7 @@ the reason. Knows neither runs nor files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -36,6 +36,10 @@ FAINT = 0.003
 beside its prompt may be nothing."""
 ALIKE = 0.02
 """Smallest singular value of columns of length 1 from which on they are told apart: 1 % of noise becomes 50 % else."""
+WORSE = 10.0
+"""By so many squares of the scatter the points may be described worse with a prior that is kept: 3.2 standard deviations."""
+LEAST_SCATTER = 1e-3
+"""Nothing is measured better, relative."""
 PART = 0.05
 """A parameter with less than this share of a direction that cannot be told is not meant by it."""
 HUBER = 1.345
@@ -135,17 +139,16 @@ def fit(
     problem = _Problem(points, model, prior or Efficiency(), bounds or Bounds())
     kept = problem.without_effect()
     theta = problem.solved(problem.starts(), [one not in kept for one in NAMES])
-    while reason := problem.untold(theta, kept):
-        name, why = reason
-        kept[name] = why
+    while found := problem.silent(theta, kept):
+        name, kept[name] = found
         at = NAMES.index(name)
-        if problem.same_with_prior(theta, at):
-            theta[at] = problem.prior[at]
-        elif why == _NO_SAY[name]:
-            kept[name] = f"{why} It is {_value(theta, at):.2g} or {'more' if INVERSE[at] else 'less'}."
+        if kept[name] == _NO_SAY[name] and not problem.same_with_prior(theta, at):
+            kept[name] += f" It is {_value(theta, at):.2g} or {'more' if INVERSE[at] else 'less'}."
         else:
             theta[at] = problem.prior[at]
         theta = problem.solved([theta], [one not in kept for one in NAMES])
+    while without := next(problem.alike(theta, kept), None):
+        theta, name, kept[name] = without
     return problem.result(theta, kept)
 
 
@@ -297,13 +300,10 @@ class _Problem:
         """The scale of residuals: from their median size, as if they were normal."""
         return max(1.4826 * float(np.median(np.abs(self.residuals(theta)))), LEAST_SCALE)
 
-    def untold(self, theta: Floats, kept: dict[str, str]) -> tuple[str, str] | None:
-        """A parameter that the points do not tell, and why; None when they tell all that are left."""
-        free = [name for name in SACRIFICED if name not in kept]
-        now, places = self.predicted(theta), [NAMES.index(name) for name in free]
-        above, below = (self.jacobian(theta, now, places, way) for way in (1, -1))
-        jacobian = np.where(np.abs(above) < np.abs(below), above, below)
-        at = {name: jacobian[:, NAMES.index(name)] for name in free}
+    def silent(self, theta: Floats, kept: dict[str, str]) -> tuple[str, str] | None:
+        """A parameter of which the points say nothing, and why; None when they say something of all that are left."""
+        free = _left(kept)
+        at = self._slopes(theta, free)
         for name in free:
             j = NAMES.index(name)
             reach = max(theta[j], self.prior[j])
@@ -311,17 +311,39 @@ class _Problem:
                 return name, _NO_SAY[name]
         if len(self.points) < len(free):
             return free[0], f"There are only {len(self.points)} points for {len(free)} unknowns."
+        return None
+
+    def alike(self, theta: Floats, kept: dict[str, str]) -> Iterator[tuple[Floats, str, str]]:
+        """Parameters that the points do not tell from others, with the best of theta with the prior in their place, and why.
+
+        Not those with whose prior the points are described worse than their scatter allows: so much the points do tell.
+        """
+        free = _left(kept)
         if len(free) < 2:
-            return None
+            return
+        at = self._slopes(theta, free)
         counted = {name: at[name] * self.counted for name in free}
         columns = np.array([counted[name] / np.linalg.norm(counted[name]) for name in free]).T
         _, sizes, directions = np.linalg.svd(columns, full_matrices=False)
         if sizes[-1] >= ALIKE:
-            return None
+            return
         meant = [name for name, part in zip(free, directions[-1], strict=True) if abs(part) > PART]
-        others = " and ".join(name for name in NAMES if name in meant[1:])
-        few = "prompts that came alone" if meant[0] == "request_s" else "batches and contexts"
-        return meant[0], f"The measured steps do not tell it from {others}: {few} vary too little."
+        scatter = max(self.spread(theta), LEAST_SCATTER)
+        for name in meant:
+            moved = theta.copy()
+            moved[NAMES.index(name)] = self.prior[NAMES.index(name)]
+            moved = self.solved([moved], [one in free and one != name for one in NAMES])
+            if self.loss(moved, scatter) - self.loss(theta, scatter) < WORSE * scatter**2:
+                others = " and ".join(one for one in NAMES if one in meant and one != name)
+                few = "prompts that came alone" if name == "request_s" else "batches and contexts"
+                yield moved, name, f"The measured steps do not tell it from {others}: {few} vary too little."
+
+    def _slopes(self, theta: Floats, free: Sequence[str]) -> dict[str, Floats]:
+        """The derivatives by each that is free; where two pieces meet, those of the flatter one."""
+        now, places = self.predicted(theta), [NAMES.index(name) for name in free]
+        above, below = (self.jacobian(theta, now, places, way) for way in (1, -1))
+        flatter = np.where(np.abs(above) < np.abs(below), above, below)
+        return {name: flatter[:, NAMES.index(name)] for name in free}
 
     def same_with_prior(self, theta: Floats, j: int) -> bool:
         """Whether nothing that was measured would change with the prior in place of this parameter."""
@@ -348,6 +370,8 @@ class _Problem:
         return Fit(efficiency, tuple(estimates), tuple(residuals))
 
     def on_bound(self, theta: Floats, j: int) -> str | None:
+        if theta[j] == 0.0:
+            return "It cannot be less."
         if theta[j] in (self.low[j], self.high[j]):
             return "It lies on the bound of what was allowed."
         return None
@@ -429,6 +453,11 @@ def _bounded(
         if loss < least - 1e-18:
             best, least = found, loss
     return best
+
+
+def _left(kept: Collection[str]) -> list[str]:
+    """The parameters that are still free, those first that matter least elsewhere."""
+    return [name for name in SACRIFICED if name not in kept]
 
 
 def _weights(residuals: Floats, spread: float) -> Floats:

@@ -65,10 +65,9 @@ def _estimates(found: Fit, where: Case, width: int) -> Iterator[str]:
             yield from wrap(text, width, " " * 12, name.ljust(12))
             continue
         error = "" if one.error is None else f" +- {_error(one.error, one.value, found.rms, scale)}"
-        reason = "" if one.reason is None else f"  {one.reason}"
-        yield from wrap(
-            f"{figures(one.value * scale)}{error} {unit}{reason}", width, " " * 12, name.ljust(12)
-        )
+        reason = "" if one.reason is None else f". {one.reason}"
+        shown = 0.0 if one.error is not None and one.error > 10 * one.value else one.value
+        yield from wrap(f"{figures(shown * scale)}{error} {unit}{reason}", width, " " * 12, name.ljust(12))
 
 
 def _error(error: float, value: float, rms: float, scale: float) -> str:
