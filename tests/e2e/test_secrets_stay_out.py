@@ -211,3 +211,17 @@ def test_no_process_that_is_started_shows_a_secret(started, scripted, wait_until
     crew = psutil.Process(process.pid).children(recursive=True)
     assert len(crew) == 4
     assert [leaks(seen_by_others(child)) for child in crew] == [[]] * 4
+
+
+@pytest.mark.parametrize("given", [["--api-key", "hunter2-key"], []], ids=["with the key", "refused"])
+def test_the_key_of_an_engine_on_the_virtual_clock(loadstone, tmp_path, given):
+    urls = ["--url", "sim:", "--url", "sim:step_ms=1,api_key=hunter2-key"]
+    load = ["--streaming", "--isl", "16", "--osl", "4", "--request-count", "6", "--log-level", "debug"]
+    done = loadstone("profile", "--virtual", *urls, *given, *load, "--artifact-dir", "run", cwd=tmp_path)
+    assert done.code == (0 if given else 1), done.err
+    assert leaks(done.out) == leaks(done.err) == []
+    if given:
+        assert leaking_files(tmp_path / "run") == set()
+        assert "sim:step_ms=1,api_key=***" in (tmp_path / "run" / "loadstone.log").read_text()
+    else:
+        assert "sim:step_ms=1,api_key=***" in done.err

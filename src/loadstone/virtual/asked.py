@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from loadstone import __version__, registry
-from loadstone.config import EndpointConfig
+from loadstone.config import EndpointConfig, hide, secrets
 from loadstone.endpoints import Ask
 from loadstone.errors import TargetError
 from loadstone.folder import PreflightLog
@@ -50,7 +50,9 @@ def _answered(server: Server, endpoint: EndpointConfig, ask: Ask, turn: Turn) ->
     try:
         asked, latency_ns = server.answer(msgspec.json.encode(body))
     except ApiError as error:
+        where = server.url.rstrip(":")
+        said = hide(error.message, secrets(endpoint)).rstrip(".")
         raise TargetError(
-            f"{server.url}: the engine does not take the requests of this run (HTTP {int(error.status)}): {error.message}."
+            f"{where}: the engine does not take the requests of this run (HTTP {int(error.status)}): {said}."
         ) from None
     return asked.prompt_tokens, latency_ns

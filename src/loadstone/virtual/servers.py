@@ -13,6 +13,7 @@ import msgspec
 
 from loadstone import registry
 from loadstone.config import EndpointConfig
+from loadstone.config.secrets import masked_url
 from loadstone.errors import UsageError
 from loadstone.load.flight import Flight
 from loadstone.plan.store import Row
@@ -56,6 +57,7 @@ class Server(NamedTuple):
     """One address: its engines, and what a request to it is made of beside the body."""
 
     url: str
+    """As it may be shown: without its key."""
     options: SimOptions
     deployment: Deployment[Generated]
     path: str
@@ -125,7 +127,7 @@ def _server(endpoint: EndpointConfig, url: str) -> Server:
     path = registry.load("endpoints", endpoint.type).PATH if endpoint.path is None else endpoint.path
     deployment: Deployment[Generated] = build.deployment(options)
     return Server(
-        url,
+        masked_url(url),
         met(options, deployment.engines[0].limits.max_model_len),
         deployment,
         path.partition("?")[0],
