@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from itertools import groupby
 
 import polars as pl
 import pytest
@@ -173,7 +174,7 @@ SMALL = {
 """A model whose context is so short that it matters."""
 TOLD = (
     "outcome", "fault", "http_status", "finish_reason", "choices", "output_tokens", "usage_prompt_tokens",
-    "usage_cached_tokens", "usage_reasoning_tokens", "planned_output_tokens",
+    "usage_cached_tokens", "usage_reasoning_tokens", "planned_output_tokens", "chunk_choice", "chunk_tokens",
 )  # fmt: skip
 """What a real server says of a request and the virtual one has to say too."""
 ALIKE = {
@@ -183,9 +184,19 @@ ALIKE = {
         "gpu=h100,hf_config_path=small.json",
         "--isl 120 --isl-stddev 90 --failed-request-threshold 1",
     ),
-    "choices": ("step_ms=1,reasoning=3", "--extra-inputs n:2 --extra-inputs ignore_eos:true --osl 6"),
+    "choices": ("step_ms=1,reasoning=3", "--extra-inputs n:3 --osl 20 --per-chunk-usage"),
+    "drafts": (
+        "step_ms=1,num_speculative_tokens=3",
+        "--extra-inputs ignore_eos:true --osl 15",
+    ),
+    "apart": ("gpu=h100,model=qwen3-0.6b,prefill_replicas=2,data_parallel_size=2", "--osl 6"),
     "replicas": ("step_ms=1,data_parallel_size=3", "--extra-inputs ignore_eos:true --osl 4"),
 }
+
+
+def steps(row):
+    """How many tokens each step brought: they are sent at one instant."""
+    return [len(list(together)) for _, together in groupby(row.sent_ns)]
 
 
 @pytest.mark.parametrize("engine", ALIKE)
@@ -210,6 +221,8 @@ def test_the_same_is_asked_and_told_as_by_a_real_server(profile, tmp_path, engin
         assert simulated.requests[column].to_list() == real.requests[column].to_list(), column
     for field in ("prompt_tokens", "cached_tokens", "tokens", "preemptions", "engine", "end"):
         assert [getattr(row, field) for row in truths[1]] == [getattr(row, field) for row in truths[0]], field
+    if engine != "choices":  # the tokens of each step, of one sequence
+        assert [steps(row) for row in truths[1]] == [steps(row) for row in truths[0]]
     ended = set(real.requests["outcome"])
     assert ("http-invalid" in ended) == (engine == "device"), (
         "some prompts are longer than the model's context"
