@@ -96,13 +96,10 @@ class Deployment(Generic[S]):
 
     def _put(self, sequence: S, engine: Engine[S]) -> None:
         engine.add(sequence)
-        self._send(sequence, engine)
-        self._wake(engine)
-
-    def _send(self, sequence: S, engine: Engine[S]) -> None:
-        """Notes which engine has a request, or gets it."""
         self._where[sequence] = engine
-        sequence.engine = self._number[id(engine)]
+        sequence.engine = number = self._number[id(engine)]
+        if engine.step_end_ns is None:
+            self._idle.add(number)
 
     def _wake(self, engine: Engine[S]) -> None:
         """It may have something to do."""
@@ -146,7 +143,8 @@ class Deployment(Generic[S]):
     def _hand_on(self, sequence: S, source: Engine[S], end_ns: int) -> None:
         engine = self.engines[self._choose(sequence)]
         engine.coming[sequence] = None
-        self._send(sequence, engine)
+        self._where[sequence] = engine
+        sequence.engine = self._number[id(engine)]
         arrives_ns = end_ns + self._transfer_ns(sequence.target)
         heapq.heappush(self._transfers, (arrives_ns, next(self._orders), sequence, source))
 
@@ -155,6 +153,8 @@ class Deployment(Generic[S]):
 
         With `until_ns`, the next moment at which anything may come from outside, several steps may be taken as one.
         """
+        if not self._idle:
+            return
         idle, self._idle = self._idle, set()
         # Of several that begin together none knows what the others will cause.
         until_ns = until_ns if len(idle) == 1 else None

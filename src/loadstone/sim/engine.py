@@ -97,8 +97,9 @@ class Engine(Generic[S]):
         self._prefilling: dict[S, None] = {}
         self._lent: dict[S, int] = {}
         """Tokens of sequences that were handed on and are read here still."""
-        self._looked: tuple[S | None, int, int, int] = (None, 0, 0, 0)
-        """Who was looked for in the cache last, when, its blocks found, and those of them that are free."""
+        self._looked: tuple[S, int, int, int] | None = None
+        """The next in line that did not fit: when it was looked for in the cache, blocks found, and those of them that are
+        free. It is looked for step by step, and mostly nothing has changed."""
         self._chunks: list[tuple[S, int]] = []
         self._fickle = False
         """The next in line does not fit now but may in a step without a change: when less of it is found, its first chunk
@@ -216,7 +217,7 @@ class Engine(Generic[S]):
         if not self.running and not self.waiting:
             return None
         preempted = self._schedule_all(at_ns)
-        while not self._chunks and not self.decoding:
+        while not self._chunks and not self._decodes.sequences:
             if not preempted:  # what is lent is in the way
                 return None
             preempted = self._schedule_all(at_ns)
@@ -240,23 +241,23 @@ class Engine(Generic[S]):
 
     def _schedule_all(self, at_ns: int) -> bool:
         """Chooses what the next step does; whether somebody had to give way."""
-        preempted = self._take_blocks(self.step + 1)
+        preempted = False
+        if (needed := self._decodes.needs(self.step + 1)) > self.blocks.free:
+            preempted, needed = True, self._make_room()
+        self.blocks.take(needed)
         self._chunks = []
         self._fickle = False
-        if self._prefilling or self.waiting:
-            preempted = self._continue() or preempted
-            if not preempted:
-                self._admit(self._budget(), at_ns)
+        if self._prefilling and self._continue():
+            preempted = True
+        if self.waiting and not preempted:
+            self._admit(self._budget(), at_ns)
         return preempted
 
-    def _take_blocks(self, step: int) -> bool:
-        """Takes the blocks that decodes need; whether somebody had to give way for it."""
-        preempted = False
-        while (needed := self._decodes.needs(step)) > self.blocks.free:
+    def _make_room(self) -> int:
+        """Has sequences give way until there are blocks for those that decode; how many these need."""
+        while (needed := self._decodes.needs(self.step + 1)) > self.blocks.free:
             self._preempt(0)
-            preempted = True
-        self.blocks.take(needed)
-        return preempted
+        return needed
 
     def _preempt(self, ahead: int) -> S:
         """Puts the last of the batch back to the line; it will be computed again, as far as it is not found."""
@@ -277,8 +278,11 @@ class Engine(Generic[S]):
 
     def _budget(self) -> int:
         """The tokens that are left of the step."""
-        decoded = len(self.decoding) * self._decodes.tokens_each
-        return self.limits.max_num_batched_tokens - decoded - sum(chunk for _, chunk in self._chunks)
+        decodes = self._decodes
+        left = self.limits.max_num_batched_tokens - len(decodes.sequences) * decodes.tokens_each
+        for _, chunk in self._chunks:
+            left -= chunk
+        return left
 
     def _continue(self) -> bool:
         """Schedules prompts that are partly in; whether somebody had to give way."""
@@ -322,22 +326,25 @@ class Engine(Generic[S]):
 
     def _admit(self, budget: int, at_ns: int) -> None:
         """Takes in who waits, as long as there is room for one more, tokens for it, and blocks."""
-        limits, blocks = self.limits, self.blocks
-        while self.waiting and len(self.running) < limits.max_num_seqs and budget > 0:
-            sequence = self.waiting.first()
+        limits, blocks, waiting, running = self.limits, self.blocks, self.waiting, self.running
+        size = limits.block_size
+        while waiting and len(running) < limits.max_num_seqs and budget > 0:
+            sequence = waiting.first()
             hit, unused = self._found(sequence)
-            computed = sequence.target - 1 if sequence.remote else hit * limits.block_size
+            computed = sequence.target - 1 if sequence.remote else hit * size
             left = sequence.target - computed
             if not limits.chunked and left > budget:
+                self._looked = sequence, blocks.changes, hit, unused
                 break
             chunk = self._chunk(left, budget)
-            missing = -(-(computed + chunk) // limits.block_size) - hit
-            reserved = -(-sequence.target // limits.block_size) - hit if limits.reserve_full_isl else missing
+            missing = -(-(computed + chunk) // size) - hit
+            reserved = -(-sequence.target // size) - hit if limits.reserve_full_isl else missing
             if reserved > blocks.free - unused:
                 self._fickle = hit > 0 and not limits.reserve_full_isl
+                self._looked = sequence, blocks.changes, hit, unused
                 break
-            self.waiting.remove(sequence)
-            self.running[sequence] = None
+            waiting.remove(sequence)
+            running[sequence] = None
             self._prefilling[sequence] = None
             sequence.place = next(self._places)
             if hit:
@@ -353,15 +360,16 @@ class Engine(Generic[S]):
 
         Its last token is always computed.
         """
-        if not sequence.keys or sequence.remote:
+        keys, blocks = sequence.keys, self.blocks
+        if not keys or sequence.remote:
             return 0, 0
-        blocks = self.blocks
-        who, when, hit, unused = self._looked
-        if who is not sequence or when != blocks.changes:  # one that does not fit is looked for step by step
-            hit = blocks.match(sequence.keys, (sequence.target - 1) // self.limits.block_size)
-            unused = blocks.idle(sequence.keys[:hit]) if hit else 0
-            self._looked = sequence, blocks.changes, hit, unused
-        return hit, unused
+        if (looked := self._looked) is not None:
+            self._looked = None
+            who, when, hit, unused = looked
+            if who is sequence and when == blocks.changes:
+                return hit, unused
+        hit = blocks.match(keys, (sequence.target - 1) // self.limits.block_size)
+        return hit, blocks.idle(keys[:hit]) if hit else 0
 
     def _count_hits(self, sequence: S, hit: int, at_ns: int) -> None:
         if not sequence.preemptions:
@@ -412,9 +420,9 @@ class Engine(Generic[S]):
 
     def _duration_ns(self) -> int:
         duration_ns = self._cost.step_ns(self.last_work)
-        batch = len(self.decoding)
-        if not self.limits.draft_rates or not batch:
+        if self._decodes.tokens_each == 1 or not self.decoding:
             return duration_ns
+        batch = len(self.decoding)
         plain = Work()
         plain.new_tokens = plain.sequences = batch
         plain.kv_tokens = plain.pairs = self._decodes.kv_tokens + batch

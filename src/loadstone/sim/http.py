@@ -20,6 +20,7 @@ STREAM_HEAD = (
     b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n" % SERVER
 )
 LAST_CHUNK = b"0\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Request(NamedTuple):
@@ -53,16 +54,25 @@ class RequestReader:
     def feed(self, data: bytes) -> list[Request]:
         """The requests that `data` completed. Raises `Refused`; the connection is of no use then."""
         self._bytes += len(data)
-        if self._bytes > MAX_REQUEST_BYTES:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"request over {MAX_REQUEST_BYTES} bytes")
+        self._check()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             raise Refused(HTTPStatus.BAD_REQUEST, "this server does not change protocols") from None
         except httptools.HttpParserError as error:
             raise Refused(HTTPStatus.BAD_REQUEST, f"not HTTP/1.1: {error}") from None
+        self._check()
         done, self._done = self._done, []
         return done
+
+    def expects(self) -> bool:
+        """Whether the client waits for `CONTINUE` before it sends the body of a request; true once."""
+        expects, self._expects = self._expects, False
+        return expects
+
+    def _check(self) -> None:
+        if max(self._bytes, self._announced) > MAX_REQUEST_BYTES:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"request over {MAX_REQUEST_BYTES} bytes")
 
     def on_message_begin(self) -> None:
         """A new request starts."""
@@ -70,6 +80,9 @@ class RequestReader:
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._bytes = 0
+        self._announced = 0
+        """What the head says of the length of the body."""
+        self._expects = False
 
     def on_url(self, url: bytes) -> None:
         """A piece of the request target."""
@@ -79,8 +92,16 @@ class RequestReader:
         """One header."""
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        length = self._headers.get("content-length", "")
+        self._announced = int(length) if length.isdecimal() else 0
+        expected = self._headers.get("expect", "").lower() == "100-continue"
+        self._expects = expected and self._parser.get_http_version() == "1.1"
+
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
+        self._expects = False
         self._body.append(body)
 
     def on_message_complete(self) -> None:
@@ -89,13 +110,22 @@ class RequestReader:
         method = self._parser.get_method().decode("ascii")
         keep_alive = self._parser.should_keep_alive()
         self._done.append(Request(method, path, self._headers, b"".join(self._body), keep_alive, query))
+        self._announced = 0
+        self._expects = False
 
 
 JSON = b"application/json"
 
 
-def response(status: int, body: bytes, *, keep_alive: bool = True, content_type: bytes = JSON) -> bytes:
-    """A whole response."""
+def response(
+    status: int,
+    body: bytes,
+    *,
+    keep_alive: bool = True,
+    content_type: bytes = JSON,
+    bodiless: bool = False,
+) -> bytes:
+    """A whole response. `bodiless`: its head alone, as HEAD asks for."""
     phrase = HTTPStatus(status).phrase.encode()
     connection = b"" if keep_alive else b"Connection: close\r\n"
     return b"HTTP/1.1 %d %b\r\nServer: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b" % (
@@ -105,7 +135,7 @@ def response(status: int, body: bytes, *, keep_alive: bool = True, content_type:
         content_type,
         len(body),
         connection,
-        body,
+        b"" if bodiless else body,
     )
 
 

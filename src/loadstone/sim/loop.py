@@ -25,10 +25,11 @@ from loadstone.sim.api.asked import Asked
 from loadstone.sim.api.errors import ApiError
 from loadstone.sim.api.spell import met, spell
 from loadstone.sim.build import deployment
+from loadstone.sim.defects import Defects
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.engine import TooLong
 from loadstone.sim.exposition import CONTENT_TYPE, Page
-from loadstone.sim.http import Refused, Request, RequestReader, response
+from loadstone.sim.http import CONTINUE, Refused, Request, RequestReader, response
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.routes import HOOKS, route
@@ -42,6 +43,8 @@ BACKLOG = 4096
 CATCH_UP_NS = 5_000_000
 """A step may start this much in the past; a loop that is later than that gives the time up for lost."""
 NEVER_NS = 1 << 62
+LONGEST_REST_S = 3600.0
+"""Looks up once an hour: the kernel knows no wait of thousands of years."""
 TRUTH_REST_S = 0.05
 """The truth file is written out when nothing has happened for this long, and at the end."""
 METRICS = "/metrics"
@@ -77,6 +80,7 @@ class Server:
         self._page = Page(options.models[0], cache_config(options, self._deployment), self._tallies)
         self._created = int(time.time())
         self._answers = itertools.count(1)
+        self._defects = Defects()
         self._stamps = Stamps()
         self._truth = _opened(TruthFile, "truth", options.truth)
         self._truth_rests = True
@@ -111,6 +115,9 @@ class Server:
                     if clock() >= due_ns:  # the others are ready in the next round too
                         break
             self._advance(clock())
+            self._deployment.begin(
+                clock()
+            )  # what waited behind an answer that has just ended, on idle engines
 
     def close(self) -> None:
         """Gives every descriptor back and completes the truth file."""
@@ -163,7 +170,7 @@ class Server:
     def _patience_s(self) -> float | None:
         next_ns = self._deployment.next_ns
         if next_ns is not None:
-            return max(next_ns - time.monotonic_ns(), 0) / 1e9
+            return min(max(next_ns - time.monotonic_ns(), 0) / 1e9, LONGEST_REST_S)
         return None if self._truth_rests else TRUTH_REST_S
 
     def _ready(self, key: selectors.SelectorKey, mask: int) -> None:
@@ -211,7 +218,12 @@ class Server:
                         part.out += tokens
                         batch.out(part, tokens, now_ns)
                     continue
-                data = turn.advance(part, tokens, now_ns)
+                try:
+                    data = turn.advance(part, tokens, now_ns)
+                except Exception as error:
+                    batch.out(part, tokens, now_ns)
+                    self._fail(connection, "the spelling of an answer", error)
+                    continue
                 batch.out(part, tokens, now_ns)
                 if turn.over:
                     self._record(turn)
@@ -293,7 +305,30 @@ class Server:
                 else:
                     self._start(connection, found, request, received)
             except ApiError as error:
-                self._send(connection, response(error.status, error.body(), keep_alive=request.keep_alive))
+                self._refuse(connection, request, error)
+            except Exception as error:
+                self._fail(connection, f"{request.method} {request.path}", error)
+        if connection.turn is None and not connection.closing and connection.reader.expects():
+            self._send(connection, CONTINUE)
+
+    def _refuse(self, connection: Connection, request: Request, error: ApiError) -> None:
+        data = response(
+            error.status, error.body(), keep_alive=request.keep_alive, bodiless=request.method == "HEAD"
+        )
+        self._send(connection, data)
+
+    def _fail(self, connection: Connection, doing: str, error: Exception) -> None:
+        """Ends a connection on which we met a defect of ours, with a 500 where nothing of an answer is out."""
+        self._defects.note(doing, error)
+        begun = connection.turn is not None and connection.turn.truth.bytes_sent > 0
+        self._abandon(connection)
+        connection.queue.clear()
+        connection.closing = True
+        if begun:
+            self._close(connection)
+            return
+        failed = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", self._defects.words(error))
+        self._send(connection, response(failed.status, failed.body(), keep_alive=False))
 
     def _show(self, connection: Connection, request: Request) -> None:
         """Answers with the page of metrics, which needs no key. Raises `ApiError`."""
@@ -393,6 +428,12 @@ class Server:
 
     def _close(self, connection: Connection) -> None:
         connection.queue.clear()
+        self._abandon(connection)
+        self._look(connection, 0)
+        connection.sock.close()
+
+    def _abandon(self, connection: Connection) -> None:
+        """Nobody wants the answer under way any more."""
         turn, connection.turn = connection.turn, None
         if turn:
             turn.truth.bytes_sent -= min(len(connection.out), turn.truth.bytes_sent)
@@ -402,8 +443,6 @@ class Server:
                         self._tallies.left(part)
                         self._deployment.drop(part)
             self._record(turn)
-        self._look(connection, 0)
-        connection.sock.close()
 
 
 def listen(options: SimOptions) -> socket.socket:
