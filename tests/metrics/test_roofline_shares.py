@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from tests.conftest import ns
 
 from loadstone.folder import PhaseLog
 from loadstone.metrics import Missing, Number, all_metrics
@@ -13,7 +14,6 @@ from loadstone.metrics.roofline import points
 from loadstone.roofline.case import settled
 from loadstone.roofline.setup import FLOOR
 from loadstone.roofline.work import decodes, prompt
-from tests.conftest import ns
 
 ITL = "inter_token_latency_of_roofline"
 OUTPUT = "output_token_throughput_of_roofline"
