@@ -49,6 +49,7 @@ class RequestReader:
     def __init__(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
         self._done: list[Request] = []
+        self._expects = False
         self.on_message_begin()
 
     def feed(self, data: bytes) -> list[Request]:
