@@ -139,6 +139,11 @@ def test_simulate_serves_what_it_is_told_and_says_where(monkeypatch, capsys):
     ]
 
 
+def test_simulate_refuses_a_flag_that_was_given_and_has_no_effect(capsys):
+    assert main(["simulate", "--gpu", "h100", "--model", "llama-3.1-8b", "--step-ms", "10"]) == 2
+    assert "--step-ms has no effect: the model on its gpu says" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["--help"], ["profile", "--help-all"], ["--version"]])
 def test_a_reader_that_has_gone_is_no_defect(words):
     reader, writer = os.pipe()

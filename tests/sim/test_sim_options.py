@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from loadstone.errors import UsageError
-from loadstone.sim.options import SimOptions, from_url
+from loadstone.sim.options import SimOptions, check_given, from_url
 
 
 def test_a_bare_scheme_is_the_defaults() -> None:
@@ -34,6 +34,57 @@ def test_wrong_options_get_one_sentence(url: str, message: str) -> None:
     with pytest.raises(UsageError) as refusal:
         from_url(url)
     assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            "gpu=h100,step_ms=10",
+            "sim: step_ms has no effect: the model on its gpu says how long steps take; leave it out.",
+        ),
+        (
+            "gpu=h100,prefill_us_per_token=1,step_us_per_sequence=2",
+            "sim: step_us_per_sequence, prefill_us_per_token have no effect: the model on its gpu says how long steps take;"
+            " leave them out.",
+        ),
+        (
+            "calibration=c.toml,tensor_parallel_size=4,quantization=fp8,hf_config_path=llama-3.1-70b",
+            "sim: hf_config_path, quantization, tensor_parallel_size have no effect: a calibration alone stands for the"
+            " model and the devices that it was measured on; name a gpu as well, or leave them out.",
+        ),
+        ("calibration=c.toml,step_ms=5", "sim: step_ms has no effect: a calibration alone"),
+        (
+            "tensor-parallel-size=1",
+            "sim: tensor_parallel_size has no effect: there is no device; name a gpu as well, or",
+        ),
+        ("gpu_memory_utilization=0.9", "sim: gpu_memory_utilization has no effect: there is no device"),
+        ("prefill_replicas=1,kv_transfer_gbps=9", "sim: kv_transfer_gbps has no effect: there is no device"),
+    ],
+)
+def test_what_has_no_effect_is_refused(keys: str, message: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        from_url(f"sim:{keys}")
+    assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "gpu=h100,calibration=c.toml,tensor_parallel_size=4,quantization=fp8,gpu_memory_utilization=0.8",
+        "calibration=c.toml,gpu_memory_utilization=0.8,kv_transfer_gbps=9,data_parallel_size=2,num_speculative_tokens=2",
+        "step_ms=5,data_parallel_size=2,num_gpu_blocks_override=9",
+    ],
+)
+def test_what_has_one_is_taken(keys: str) -> None:
+    from_url(f"sim:{keys}")
+
+
+def test_flags_that_were_given_are_named_as_flags() -> None:
+    options = SimOptions(gpu="h100")
+    check_given({"gpu": "h100", "max_num_seqs": 3}, options)
+    with pytest.raises(UsageError, match=r"^--step-ms has no effect: the model on its gpu"):
+        check_given({"gpu": "h100", "step_ms": 10.0}, options)
 
 
 def test_faults_are_joined_in_an_address() -> None:

@@ -9,7 +9,7 @@ import click
 from loadstone import config
 from loadstone.cli.sheet import SETTINGS, Sheet, given, verbose
 from loadstone.errors import Exit
-from loadstone.sim.options import SimOptions
+from loadstone.sim.options import SimOptions, check_given
 
 PORT = 8000
 """Where people look for a server; only `--url sim:` takes a free port by default."""
@@ -41,6 +41,7 @@ def simulate(verbose: bool, **flags: Any) -> int:
     """Serve an OpenAI-compatible API without a model: real HTTP, real time, simulated steps."""
     asked = {"port": [str(PORT)], **given(flags)}
     options = config.from_flags(SimOptions, LEAVES, asked)
+    check_given(asked, options)
     from loadstone.sim.server import serve
 
     serve(options, announce=lambda port: _announce(options, port))

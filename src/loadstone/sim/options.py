@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,6 +21,15 @@ PositiveRate = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 Dimensions = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
+LINEAR = ("step_ms", "step_us_per_sequence", "prefill_us_per_token")
+"""What steps take where no device says it."""
+MODEL = (
+    "hf_config_path", "quantization", "kv_cache_dtype", "tensor_parallel_size", "pipeline_parallel_size",
+    "enable_expert_parallel",
+)  # fmt: skip
+"""Which model there is, and how it is spread over devices."""
+DEVICE = ("gpu_memory_utilization", "kv_transfer_gbps")
+"""Of devices, and of what is on them."""
 JOINS = "+"
 """Joins several faults in an address, where a comma separates keys."""
 
@@ -209,7 +218,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Share,
         option(
             "--draft-cost",
-            help="A draft token's time as a share of a step that decodes one token.",
+            help="A draft token's time as a share of a step that decodes one token for each request.",
             group="Speculation",
         ),
     ] = 0.05
@@ -235,7 +244,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Seconds,
         option(
             "--startup-s",
-            help="Time before it answers, as a server that loads its weights.",
+            help="Time in which it refuses connections, as a server that loads its weights.",
             group="Deployment",
         ),
     ] = 0.0
@@ -272,7 +281,12 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Dimensions, option("--embedding-dimensions", help="Numbers of an embedding.", group="Answers")
     ] = 1024
     seed: Annotated[
-        Seed, option("--seed", help="Where answers end when nothing makes them go on.", group="Answers")
+        Seed,
+        option(
+            "--seed",
+            help="Of all that is left to chance: where answers end, which drafts are accepted, which requests get a fault.",
+            group="Answers",
+        ),
     ] = 0
     fault: Annotated[
         tuple[str, ...],
@@ -332,9 +346,32 @@ def _convert(values: dict[str, Any]) -> SimOptions:
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         raise UsageError(f"{ENGINE} {where.rstrip('`')}: {what}.") from None
+    check_given(values, options, ENGINE)
     if options.fault:
         _check(options.fault)
     return options
+
+
+def check_given(given: Collection[str], options: SimOptions, where: str = "") -> None:
+    """Raises `UsageError` for what was given and has no effect beside the rest. `given` has names of fields.
+
+    `where` begins the sentence for an address; without one the names are those of flags.
+    """
+    names: tuple[str, ...]
+    if options.gpu is not None:
+        names, why = LINEAR, "the model on its gpu says how long steps take; leave {} out."
+    elif options.calibration is not None:
+        names = (*LINEAR, *MODEL)
+        why = (
+            "a calibration alone stands for the model and the devices that it was measured on; name a gpu as well, or"
+            " leave {} out."
+        )
+    else:
+        names, why = (*MODEL, *DEVICE), "there is no device; name a gpu as well, or leave {} out."
+    idle = [name if where else "--" + name.replace("_", "-") for name in names if name in given]
+    if idle:
+        have, it = ("has", "it") if len(idle) == 1 else ("have", "them")
+        raise UsageError(f"{where} {', '.join(idle)} {have} no effect: {why.format(it)}".lstrip())
 
 
 def _check(faults: Sequence[str]) -> None:
