@@ -218,6 +218,11 @@ class RunLog(_Part, kw_only=True):
     scrape_fault: str | None = None
     """Why the reading of them ended before the run did, so that what came after its last store is lost; None: it did not."""
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether the run ended without a word of its main process: killed, left at once, out of disk."""
+        return self.end == "aborted" and self.stopped_by is None
+
 
 def read_run(folder: Path) -> RunLog:
     """The run log of a folder. Raises `FileNotFoundError`, `msgspec.ValidationError`."""

@@ -141,13 +141,35 @@ def _simulate(setting: Setting) -> Exit:
             interrupt = reported.enter_context(Interrupt())
             folder.write_run(home, virtual.marked(begun(setting, [], found, [])))
             job = _compose_job(setting, found)
-            conducted = virtual.simulate(
-                setting, servers, job, progress, lambda: interrupt.asked, lambda line: _say(progress, line)
-            )
+            try:
+                conducted = virtual.simulate(
+                    setting,
+                    servers,
+                    job,
+                    progress,
+                    lambda: interrupt.asked,
+                    lambda line: _say(progress, line),
+                )
+            except BaseException as error:
+                raise (_cut_off(error, setting) or error) from None
             progress.close()
         interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was simulated.")
         folder.write_run(home, virtual.marked(account(setting, [], found, conducted, NO_CLOCK, [], [])))
         return rebuild(home, secrets(config.endpoint))
+
+
+def _cut_off(error: BaseException, setting: Setting) -> LoadstoneError | None:
+    """What to tell when a simulation ended before its time, while what came of some requests was in memory alone."""
+    home, again = setting.home, f"--random-seed {setting.seed} makes"
+    report = f"`loadstone report {home}` makes the report of what was stored"
+    if isinstance(error, KeyboardInterrupt):
+        return InterruptedRun(f"interrupted; {report}; requests under way are lost, {again} them again.")
+    if is_full(error, home):
+        return LoadstoneError(
+            f"no space left for this run: what came of requests after the last part was stored is lost. {report}, when there"
+            f" is space; {again} all of it again."
+        )
+    return None
 
 
 def _ui(config: Config) -> Literal["simple", "plain", "none"]:

@@ -50,8 +50,13 @@ def offered_load(evidence: Evidence) -> Check:
 
     Of a rate without a cap, INVALID (client-bound) when more than 1 % of the requests due were never sent, or the rate sent
     is below 99 % of the rate at which the same requests were due; DEGRADED when any was never sent. What was due all at once
-    has no rate. With a cap it has to keep the slots filled while requests wait.
+    has no rate. With a cap it has to keep the slots filled while requests wait. Of a simulation that was cut off nobody knows
+    what of the rest had been sent.
     """
+    if evidence.tables.run.simulated and evidence.tables.run.cut_off:
+        return answer(
+            "offered_load", "NOTE", None, "%", "what was sent is lost in part with what came of it."
+        )
     uncapped_phases = uncapped(evidence.tables, timed=True)
     found = [check for check in (_sent_as_due(uncapped_phases), slots_filled(evidence.tables)) if check]
     if not found:

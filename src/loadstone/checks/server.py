@@ -30,6 +30,8 @@ def succeeded(evidence: Evidence) -> Check:
         return answer("succeeded", "INVALID", 0, "requests", finding, advice_for(evidence))
     sent = bool(evidence.tables.attempted.any())
     finding = "no request succeeded." if sent else "no request was sent."
+    if evidence.tables.run.simulated and evidence.tables.run.cut_off:
+        finding = "nobody knows of any request that succeeded."
     stopped = bool((evidence.tables.censored | ~evidence.tables.attempted).all())
     advice = advice_for(evidence) or "See the faults and loadstone.log."
     if not sent or stopped:

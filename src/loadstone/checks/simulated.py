@@ -8,9 +8,11 @@ from __future__ import annotations
 from loadstone.checks import arrivals, load, roofline, server, targets
 from loadstone.checks.evidence import Evidence, answer
 from loadstone.checks.saturation import saturation
+from loadstone.figures import counted
 from loadstone.report import Check
 
 NAME = "simulated"
+STORED = "stored"
 WITHOUT_CLIENT = (
     "processes", "lost_requests", "client_cpu", "client_lag", "first_tokens", "send_lag", "arrival_fidelity",
     "resource_waits", "kernel_stamps", "clock_steps", "shared_reads", "server_local", "retries", "cold_start",
@@ -25,7 +27,25 @@ def simulated(evidence: Evidence) -> Check:
     return answer(NAME, "NOTE", None, "", finding)
 
 
+def stored(evidence: Evidence) -> Check:
+    """What came of the requests is all there: the simulation was not cut off while it held some of it in memory alone.
+
+    What is lost is what ended last, so that the rest is no fair sample of the end: DEGRADED; INVALID when nothing is left.
+    """
+    run, lost = evidence.tables.run, int(evidence.tables.lost.sum())
+    if not run.cut_off:
+        return answer(STORED, "VALID", lost, "requests", "what came of every request was stored.")
+    again = f"Give --random-seed {run.seed} to make it again."
+    if not run.phases:
+        finding = "the simulation was cut off before anything that came of it was stored."
+        return answer(STORED, "INVALID", None, "requests", finding, again)
+    known = f"; of {counted(lost, 'request')} due by then nobody knows what came of them" if lost else ""
+    finding = f"the simulation was cut off, and what ended after the last part was stored is lost{known}."
+    return answer(STORED, "DEGRADED", lost, "requests", finding, again)
+
+
 CHECKS = (
+    stored,
     server.succeeded,
     simulated,
     arrivals.offered_load,

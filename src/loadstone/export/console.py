@@ -212,12 +212,14 @@ def _counts(report: Report) -> str:
     unsent = counts.get(NOT_SENT, 0) - never_due
     failed = sum(_failed(report).values())
     planned = counted(report.outcomes.planned, "request")
+    if report.run.simulated and report.run.end == "aborted" and not report.outcomes.planned:
+        return "of no request is known what came of it"
     parts = [
         f"{good:,} ok",
         f"{failed:,} failed" if failed else "",
         f"{cancelled:,} cancelled as asked" if cancelled else "",
         f"{cut:,} cut off" if cut else "",
-        f"{lost:,} lost by the client" if lost else "",
+        f"{lost:,} {'lost' if report.run.simulated else 'lost by the client'}" if lost else "",
         f"{unsent:,} never sent" if unsent else "",
         f"{never_due:,} never due" if never_due else "",
     ]

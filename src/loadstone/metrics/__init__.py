@@ -146,13 +146,22 @@ NEEDS: dict[str, Need] = {
         "without --goodput",
     ),
     "plan": Need(
-        lambda tables: len(tables.requests) > 0, "no request was planned.", "when no request was planned"
+        lambda tables: len(tables.requests) > 0,
+        "no request was planned.",
+        "when no request was planned",
+        partly=lambda tables: _lost(tables),
     ),
     "attempt": Need(
-        lambda tables: bool(tables.attempted.any()), "no request was sent.", "when no request was sent"
+        lambda tables: bool(tables.attempted.any()),
+        "no request was sent.",
+        "when no request was sent",
+        partly=lambda tables: _lost(tables),
     ),
     "success": Need(
-        lambda tables: bool(tables.succeeded.any()), "no request succeeded.", "when no request succeeded"
+        lambda tables: bool(tables.succeeded.any()),
+        "no request succeeded.",
+        "when no request succeeded",
+        partly=lambda tables: _lost(tables),
     ),
     "window": Need(
         lambda tables: tables.window_s > 0,
@@ -253,6 +262,14 @@ def _of_one(one: Metric) -> Metric | None:
     return stand_in if get_type_hints(stand_in.fn)["return"] is Each else None
 
 
+def _lost(tables: Tables) -> str:
+    """Why a simulation that was cut off has no such number; empty for any other run."""
+    run = tables.run
+    return (
+        "it was cut off before what came of its requests was stored." if run.simulated and run.cut_off else ""
+    )
+
+
 def _mixed(tables: Tables) -> str:
     """Why there are no numbers from due times where only some phases have them."""
     closed = [load.name for load in tables.loads if not load.timed]
@@ -273,6 +290,7 @@ def _distribution(each: Each, tables: Tables) -> Samples | Missing:
     if kept.any():
         return Samples(each.values[kept], each.note, ended=ended, censored=censored)
     none = each.none if each.failed_too or tables.succeeded.any() else NEEDS["success"].reason
+    none = none if tables.attempted.any() else _lost(tables) or none
     return Missing(none, ended, censored)
 
 

@@ -26,6 +26,10 @@ from loadstone.read.job import Job
 from loadstone.recording import segment_of
 
 CUT_OFF = "The run was cut off before its end; this is what had been recorded."
+SIMULATION_CUT_OFF = (
+    "The simulation was cut off before its end: what came of requests after the last part was stored is lost."
+    " --random-seed {} makes it again."
+)
 
 
 def salvage(folder: Path) -> None:
@@ -39,7 +43,7 @@ def salvage(folder: Path) -> None:
     decode_rest(folder, log)
     asked = msgspec.convert(log.config, Config)
     log.phases = _phases(folder, schedule.phases(asked.load, asked.input))
-    log.notices.append(CUT_OFF)
+    log.notices.append(SIMULATION_CUT_OFF.format(log.seed) if log.simulated else CUT_OFF)
     write_run(folder, log)
 
 

@@ -2,8 +2,8 @@
 
 Pure: from what the run knew (`folder.RunLog`) and from the turns before it in its conversation alone. A turn after one that
 did not succeed was never to be sent. A row that was dealt to a worker that died is lost with it; so is one below the
-rows drawn, when rows were shared, since whoever draws a row sends it. Every other was never sent, and the reason is
-said where it can be told.
+rows drawn, when rows were shared, since whoever draws a row sends it. What a simulation that was cut off had not stored is
+lost, whether it was sent or not. Every other was never sent, and the reason is said where it can be told.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ NOT_COMPOSED = "the prompt was not composed in time"
 NO_WORKERS = "every worker had died"
 NO_SLOT = "still waiting for a slot when the time was over"
 CUT_OFF = "the run was cut off and nothing of it was recorded"
+UNSTORED = "the simulation was cut off before what came of it was stored"
 UNKNOWN = "not sent before the run ended"
 TURN_FAILED = "an earlier turn of its conversation failed"
 TURN_CANCELLED = "an earlier turn of its conversation was cancelled as asked"
@@ -97,6 +98,7 @@ class Unseen:
         self._first = phase.first_row
         self._dealt = phase.dealt
         self._drawn = max(phase.drawn, seen_rows)
+        self._unstored = log.simulated and log.cut_off
         none_left = 0 < len(log.workers) == len(self._dead)
         self._reason = NO_WORKERS if none_left else _reason(log, phase)
 
@@ -106,6 +108,8 @@ class Unseen:
             return Fate(NOT_SENT, NOT_COMPOSED)
         if before is not None and (broken := _broken(before.outcome)):
             return Fate(NOT_SENT, broken)
+        if self._unstored:
+            return Fate(CLIENT_FAULT, UNSTORED)
         if lost := self._lost(request, row, before):
             return lost
         if self._reason is not None:

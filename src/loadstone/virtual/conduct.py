@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from loadstone import folder
 from loadstone.account import Setting
@@ -36,6 +36,8 @@ from loadstone.virtual.table import Parts
 
 SHOW_S = 0.25
 """Between two looks at the progress and at the user's wishes, in real time."""
+STORE_S = 2.0
+"""What came of requests is stored so often at least, in real time: no more of it is lost when the process is killed."""
 
 Tick = Callable[[Phase, float, int], None]
 
@@ -93,6 +95,7 @@ class Began(Watch):
         self._show_s = time.monotonic() + SHOW_S
         conduct = self._conduct
         asked = conduct.interrupted()
+        conduct.store()
         if asked:
             conduct.stop(BY_USER, 0.0 if asked > 1 else grace_s(self.phase), now)
         live = conduct.board.live().fields
@@ -136,6 +139,7 @@ class Conduct:
         interrupted: Callable[[], int],
         say: Callable[[str], None],
         tick: Tick,
+        parts: Parts,
     ) -> None:
         self.client = client
         self.plan = plan
@@ -148,6 +152,8 @@ class Conduct:
         self.interrupted = interrupted
         self.tick = tick
         self._say = say
+        self._parts = parts
+        self._store_s = time.monotonic() + STORE_S
         self._why: Stop | None = None
         self._stop_ns: int | None = None
         self._cut_ns: int | None = None
@@ -192,6 +198,12 @@ class Conduct:
         agenda.stop()
         self._say(f"stopping ({why.why})")
 
+    def store(self) -> None:
+        """Stores what came of requests, when that is due."""
+        if time.monotonic() >= self._store_s:
+            self._parts.flush()
+            self._store_s = time.monotonic() + STORE_S
+
     def _log(self, number: int, phase: Phase, stage: Stage, end_ns: int) -> PhaseLog:
         """How a phase went; see `load.conduct`."""
         start_ns = stage.start_ns
@@ -227,7 +239,10 @@ def simulate(
     interrupted: Callable[[], int],
     say: Callable[[str], None],
 ) -> Conducted:
-    """Runs the whole plan and writes its parts into the run's folder. `interrupted`: how often the user asked to stop."""
+    """Runs the whole plan and writes its parts into the run's folder. `interrupted`: how often the user asked to stop.
+
+    Whatever ends it before its time, what came of requests until then is stored as far as there is space.
+    """
     config, home = setting.config, setting.home
     for name in (folder.PLAN, folder.RECORDING, folder.PARTS):
         (home / name).mkdir(exist_ok=True)
@@ -251,8 +266,14 @@ def simulate(
                 interrupted,
                 say,
                 lambda phase, elapsed_s, waiting: progress.update(board.live(), elapsed_s, phase, waiting),
+                parts,
             )
-            conducted = conduct.lead()
+            try:
+                conducted = conduct.lead()
+            except BaseException:
+                with suppress(Exception):  # what ended the run is the one to tell
+                    parts.flush()
+                raise
     parts.flush()
     for server in servers:
         if server.truth:

@@ -80,9 +80,8 @@ class Parts:
         """Writes what there is."""
         if self._rows:
             write_part(frame(self._rows), self._folder / f"d0-{self._written}.parquet")
-            self._written += 1
-            self._rows = []
-            self._tokens = 0
+            # No call in between: an interrupt would come there, and the same rows be written once more by another name.
+            self._rows, self._tokens, self._written = [], 0, self._written + 1
 
 
 def frame(rows: list[Ended]) -> pl.DataFrame:
