@@ -10,6 +10,7 @@ from loadstone import checks
 from loadstone.checks.simulated import WITHOUT_CLIENT
 from loadstone.metrics import Tables
 from loadstone.virtual.marks import NOTICE
+from loadstone.virtual.moments import BASE_NS
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,11 @@ def test_what_there_was_not_is_null_or_zero(run):
     assert log.workers == run.report.environment["workers"] == []
     assert run.table["connect_ns"].null_count() == run.table["response_bytes"].null_count() == 60
     assert run.metric("client_lag").p50 is None
+
+
+def test_the_preflight_took_as_long_as_the_engine_needs_for_it(run):
+    assert run.log.preflight.latency_ms == 5
+    assert run.rows[0]["sent_ns"] >= run.log.phases[0].start_ns == BASE_NS
 
 
 def test_its_folder_holds_what_a_run_s_does(run):
