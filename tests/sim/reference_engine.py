@@ -76,6 +76,7 @@ class Job:
     times: list[int] = field(default_factory=list)
     cached: int | None = None
     preemptions: int = 0
+    draw: int | None = None
     draws: Random | None = None
 
 
@@ -92,8 +93,10 @@ class Rules:
     reserves: bool = True
     by_priority: bool = False
     rates: tuple[float, ...] = ()
+    share: float = 0.0
     seed: int = 0
     window: int | None = None
+    prefill_only: bool = False
 
 
 class ReferenceEngine:
@@ -110,7 +113,9 @@ class ReferenceEngine:
         """Who decodes in the step under way."""
         self.end_ns: int | None = None
         self.work: dict[str, int] = {}
+        self.handed: list[Job] = []
         self.queries = self.hits = self.orders = 0
+        self.drafted = self.accepted = 0
 
     def add(self, job: Job) -> None:
         self.orders += 1
@@ -166,6 +171,27 @@ class ReferenceEngine:
     def begin(self, at_ns: int, until_ns: int | None = None) -> int | None:
         if not self.running and not self.waiting:
             return None
+        while self.schedule():
+            if self.decoding or self.chunks:
+                break
+        if not self.decoding and not self.chunks:
+            return None
+        self.computing = list(self.decoding)
+        self.work = self.sums(1 + len(self.rules.rates))
+        self.end_ns = at_ns + self.cost(self.work) + self.drafting_ns()
+        return self.end_ns
+
+    def drafting_ns(self) -> int:
+        """What the drafts of all that decode take: a share each of a step in which they compute one token each."""
+        if not self.rules.rates or not self.computing:
+            return 0
+        chunks, self.chunks = self.chunks, {}
+        plain = self.cost(self.sums(1))
+        self.chunks = chunks
+        return int(len(self.rules.rates) * self.rules.share * plain)
+
+    def schedule(self) -> bool:
+        """Chooses what the next step does; whether somebody had to give way."""
         each = 1 + len(self.rules.rates)
         self.chunks, preempted = {}, False
         while sum(self.lacks(job, job.stored + each) for job in self.decoding) > self.pool.free():
@@ -188,10 +214,7 @@ class ReferenceEngine:
             while self.waiting and len(self.running) < self.rules.seqs and self.left() > 0:
                 if not self.admit():
                     break
-        self.computing = list(self.decoding)
-        self.sum_up()
-        self.end_ns = at_ns + self.cost(self.work)
-        return self.end_ns
+        return preempted
 
     def chunk(self, left: int) -> int:
         return min([left, self.left(), *([self.rules.threshold] if self.rules.threshold else [])])
@@ -239,8 +262,8 @@ class ReferenceEngine:
         self.compute(job, chunk)
         return True
 
-    def sum_up(self) -> None:
-        each = 1 + len(self.rules.rates)
+    def sums(self, each: int) -> dict[str, int]:
+        """What the step does, of so many tokens each that decodes."""
         tokens = [(job.stored, each) for job in self.computing]
         tokens += [(job.stored, chunk) for job, chunk in self.chunks.items()]
         window = self.rules.window or 10**9
@@ -253,7 +276,7 @@ class ReferenceEngine:
                 window_pairs += len(visible)
                 seen.update(visible)
             window_kv += len(seen)
-        self.work = {
+        return {
             "new_tokens": sum(new for _, new in tokens),
             "prefill_tokens": sum(self.chunks.values()),
             "sequences": len(tokens),
@@ -265,9 +288,13 @@ class ReferenceEngine:
 
     def finish(self) -> None:
         end_ns, self.end_ns = self.end_ns, None
+        self.handed = []
         chunks = self.chunks
         for job in list(self.computing):
-            for _ in range(min(1 + self.accepted(job), job.output - job.out)):
+            accepted = self.accept(job)
+            self.drafted += len(self.rules.rates)
+            self.accepted += accepted
+            for _ in range(min(1 + accepted, job.output - job.out)):
                 job.stored += 1
                 job.out += 1
                 job.times.append(end_ns)
@@ -275,17 +302,26 @@ class ReferenceEngine:
                 self.leave(job)
         for job, chunk in list(chunks.items()):
             job.stored += chunk
-            if job.stored == job.target:
+            if job.stored == job.target and self.rules.prefill_only:
+                self.running.remove(job)
+                self.handed.append(job)
+            elif job.stored == job.target:
                 job.out += 1
                 job.times.append(end_ns)
-                job.draws = Random(f"{self.rules.seed}:{job.order}:{job.out}")
+                number = job.order if job.draw is None else job.draw
+                job.draws = Random(f"{self.rules.seed}:{number}:{job.out}")
                 if job.out == job.output:
                     self.leave(job)
                 else:
                     self.decoding.append(job)
         self.chunks = {}
 
-    def accepted(self, job: Job) -> int:
+    def take_back(self, job: Job) -> None:
+        """It has been read where it was handed to."""
+        self.running.append(job)
+        self.leave(job)
+
+    def accept(self, job: Job) -> int:
         count = 0
         for rate in self.rules.rates:
             if job.draws.random() >= rate:

@@ -52,7 +52,7 @@ def state_of_reference(engine, world):
     )
 
 
-@given(worlds())
+@given(worlds(lends=True))
 @settings(max_examples=400)
 def test_step_by_step_it_does_what_the_plain_engine_does(world: World) -> None:
     world = fitting(world)
@@ -64,9 +64,10 @@ def test_step_by_step_it_does_what_the_plain_engine_does(world: World) -> None:
     assert [one.preemptions for one in sequences] == [job.preemptions for job in jobs]
     assert (engine.prefix_queries, engine.prefix_hits) == (plain.queries, plain.hits)
     assert engine.preemptions == sum(job.preemptions for job in jobs)
+    assert engine.drafts == (plain.drafted, plain.accepted)
 
 
-@given(worlds())
+@given(worlds(lends=True))
 @example(LESS_FOUND_FITS)
 @settings(max_examples=400)
 def test_many_steps_at_once_are_the_same_steps(world: World) -> None:
@@ -79,3 +80,4 @@ def test_many_steps_at_once_are_the_same_steps(world: World) -> None:
     assert [one.cached_tokens for one in sequences] == [job.cached or 0 for job in jobs]
     assert [one.preemptions for one in sequences] == [job.preemptions for job in jobs]
     assert engine.blocks.free == plain.pool.free() == world.rules.blocks
+    assert engine.drafts == (plain.drafted, plain.accepted)

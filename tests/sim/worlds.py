@@ -40,11 +40,14 @@ class Request(NamedTuple):
     keys: tuple[int, ...]
     priority: int
     gone_ns: int | None
+    draw: int | None = None
 
 
 class World(NamedTuple):
     rules: Rules
     requests: list[Request]
+    lent_ns: int = 0
+    """How long a prompt that was handed on is read."""
 
     def limits(self) -> Limits:
         rules = self.rules
@@ -58,6 +61,8 @@ class World(NamedTuple):
             reserve_full_isl=rules.reserves,
             by_priority=rules.by_priority,
             draft_rates=rules.rates,
+            draft_share=rules.share,
+            prefill_only=rules.prefill_only,
             seed=rules.seed,
         )
 
@@ -71,7 +76,8 @@ def keys(draw_group: int, shared: int, own: int, tokens: int, size: int) -> tupl
 
 
 @st.composite
-def worlds(draw, drops: bool = True) -> World:
+def worlds(draw, drops: bool = True, lends: bool = False) -> World:
+    """`lends`: some hand their prompts on."""
     drafts = draw(st.sampled_from([0, 0, 0, 1, 3]))
     seqs, size = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     rules = Rules(
@@ -84,7 +90,9 @@ def worlds(draw, drops: bool = True) -> World:
         reserves=draw(st.booleans()),
         by_priority=draw(st.booleans()),
         rates=tuple(draw(st.lists(st.sampled_from([0.0, 0.5, 0.9, 1.0]), min_size=drafts, max_size=drafts))),
+        share=draw(st.sampled_from([0.0, 0.3])),
         seed=draw(st.integers(0, 3)),
+        prefill_only=lends and draw(st.sampled_from([False, False, True])),
         window=draw(st.sampled_from([None, None, 1, 3, 8])),
     )
     cached = draw(st.booleans())
@@ -104,9 +112,10 @@ def worlds(draw, drops: bool = True) -> World:
                 known if cached else (),
                 draw(st.integers(0, 2)) if rules.by_priority else 0,
                 None if gone_ns is None else at_ns + gone_ns,
+                draw(st.none() | st.integers(0, 2)) if drafts else None,
             )
         )
-    return World(rules, requests)
+    return World(rules, requests, draw(st.sampled_from([0, 700, 40_000])))
 
 
 def fitting(world: World) -> World:
@@ -126,7 +135,10 @@ def real(world: World):
     """The real engine and its sequences."""
     return (
         Engine(Priced(world.rules.window), world.limits()),
-        [Sequence(one.prompt, one.output, keys=one.keys, priority=one.priority) for one in world.requests],
+        [
+            Sequence(one.prompt, one.output, keys=one.keys, priority=one.priority, draw=one.draw)
+            for one in world.requests
+        ],
     )
 
 
@@ -134,7 +146,7 @@ def reference(world: World):
     """The reference and its jobs."""
     return (
         ReferenceEngine(Priced(world.rules.window).of, world.rules),
-        [Job(one.prompt, one.output, one.keys, one.priority) for one in world.requests],
+        [Job(one.prompt, one.output, one.keys, one.priority, draw=one.draw) for one in world.requests],
     )
 
 
@@ -153,9 +165,11 @@ def play(world: World, engine, players, jumps: bool, look=lambda moment: None) -
             engine.finish()
             end_ns = None
             look(("finished", now_ns))
+            events += [(now_ns + world.lent_ns, 2, players.index(one)) for one in engine.handed]
+            events.sort()
         while events and events[0][0] == now_ns:
             _, what, number = events.pop(0)
-            (engine.drop if what else engine.add)(players[number])
+            (engine.add, engine.drop, engine.take_back)[what](players[number])
         if end_ns is None:
             end_ns = engine.begin(now_ns, (events[0][0] if events else 1 << 62) if jumps else None)
             if end_ns is not None:
