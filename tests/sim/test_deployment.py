@@ -222,14 +222,81 @@ def test_what_is_on_its_way_waits_and_may_be_dropped_there() -> None:
     assert not gone.times()
 
 
-def test_answers_need_room_on_both_sides() -> None:
-    deployment = Deployment(
-        engines(1, blocks=4, block_size=16),
-        prefills=[Engine(TEN_MS, Limits(blocks=2, block_size=16, prefill_only=True))],
-    )
-    with pytest.raises(TooLong, match="the KV cache holds 32"):
-        deployment.add(Sequence(40, 1))
+def test_prompts_need_room_on_both_sides_and_answers_where_they_are_given() -> None:
+    small = Limits(blocks=2, block_size=16, draft_rates=(0.5,), prefill_only=True)
+    deployment = Deployment(engines(1, blocks=8, block_size=16), prefills=[Engine(TEN_MS, small)])
+    with pytest.raises(TooLong, match="33 tokens, and the KV cache holds 32"):
+        deployment.add(Sequence(32, 1))
     assert not deployment.busy
+    with pytest.raises(TooLong, match="129 tokens, and the KV cache holds 128"):
+        deployment.add(Sequence(31, 98))
+    one = Sequence(31, 97)
+    serve(deployment, adds((0, one)), jumps=True)
+    assert one.ended
+
+
+def test_blocks_of_a_prompt_are_taken_until_all_of_it_is_there() -> None:
+    deployment = Deployment(
+        engines(1, blocks=8, block_size=16),
+        prefills=[Engine(TEN_MS, Limits(blocks=4, block_size=16, prefill_only=True))],
+        transfer_ns=lambda tokens: tokens * MS,
+    )
+    source = deployment.prefills[0]
+    one, other = Sequence(40, 1, keys=(1, 2)), Sequence(40, 1, keys=(1, 3))
+    for sequence in (one, other):
+        deployment.add(sequence)
+    deployment.begin(0)
+    deployment.finish(10 * MS)
+    deployment.begin(10 * MS)
+    assert (len(source.waiting), len(source.running), source.blocks.usage) == (1, 0, 0.75)
+    assert deployment.next_ns == 50 * MS, "no step begins that could do nothing"
+    assert not deployment.reset_prefix_cache()
+    deployment.finish(50 * MS)
+    deployment.begin(50 * MS)
+    assert (other.scheduled_ns, other.cached_tokens) == (50 * MS, 16)
+    while (next_ns := deployment.next_ns) is not None:
+        deployment.finish(next_ns)
+        deployment.begin(next_ns)
+    assert [list(each.times()) for each in (one, other)] == [[60 * MS], [110 * MS]]
+    assert (source.step, source.blocks.usage) == (2, 0)
+    answers = deployment.engines[0]
+    assert (answers.external_queries, answers.external_hits, answers.prefix_queries) == (80, 80, 0)
+
+
+def test_one_that_leaves_before_its_prompt_is_taken_in_lets_the_next_one_try() -> None:
+    deployment = Deployment(
+        engines(1, blocks=8, block_size=16),
+        prefills=[Engine(TEN_MS, Limits(blocks=4, block_size=16, prefill_only=True))],
+        transfer_ns=lambda tokens: 100 * MS,
+    )
+    first, long, short = Sequence(40, 1), Sequence(30, 1), Sequence(10, 1)
+    for sequence in (first, long, short):
+        deployment.add(sequence)
+    deployment.begin(0)
+    deployment.finish(10 * MS)
+    deployment.begin(10 * MS)
+    deployment.drop(long)
+    deployment.begin(20 * MS)
+    assert short.scheduled_ns == 20 * MS
+
+
+def test_what_is_handed_on_waits_at_the_engine_that_gets_it() -> None:
+    deployment = Deployment(engines(2), "least-loaded", engines(1, prefill_only=True), lambda tokens: 50 * MS)
+    one, other = Sequence(10, 1), Sequence(10, 1)
+    assert one.engine is None
+    deployment.add(one)
+    deployment.add(other)
+    assert [deployment.engine_of(each) for each in (one, other)] == [2, 2]
+    deployment.begin(0)
+    deployment.finish(10 * MS)
+    assert [deployment.engine_of(each) for each in (one, other)] == [0, 1], "each counts where it goes"
+    assert [engine.queued for engine in deployment.all] == [1, 1, 0]
+    deployment.drop(other)
+    assert [engine.queued for engine in deployment.all] == [1, 0, 0]
+    assert other.engine == 1
+    deployment.finish(60 * MS)
+    deployment.begin(60 * MS)
+    assert ([engine.queued for engine in deployment.all], deployment.running()) == ([0, 0, 0], 1)
 
 
 def test_prompts_of_one_priority_from_several_engines_come_in_turn() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from tests.sim.worlds import Priced, World, fitting, play, real, worlds
 
 from loadstone.sim import engine as module
+from loadstone.sim.blocks import KvBlocks
 from loadstone.sim.cost import Linear
 from loadstone.sim.engine import Engine, Limits, TooLong
 from loadstone.sim.sequence import Sequence
@@ -352,6 +353,45 @@ def test_who_leaves_keeps_the_tokens_of_the_steps_that_were_over() -> None:
     assert not one.busy
 
 
+def test_old_times_are_looked_for_again_only_when_they_are_twice_as_many(monkeypatch) -> None:
+    monkeypatch.setattr(module, "TRIM_STEPS", 4)
+    trims: list[int] = []
+    trim = Engine._trim
+    monkeypatch.setattr(Engine, "_trim", lambda one: (trims.append(one.step), trim(one))[1])
+    one, old = engine(), Sequence(1, 1001)
+    run(one, (0, old), jumps=False)
+    assert trims == [4, 8, 16, 32, 64, 128, 256, 512]
+    assert ms(old) == [10 * step for step in range(1, 1002)]
+    young = [Sequence(1, 3) for _ in range(300)]
+    run(one, *((10**12 + number * 100 * MS, each) for number, each in enumerate(young)))
+    assert len(one._ends) < 3000
+    assert all(len(each.times()) == 3 for each in young)
+
+
+def test_one_that_does_not_fit_is_looked_for_again_only_when_something_has_changed(monkeypatch) -> None:
+    looked: list[int] = []
+    match = KvBlocks.match
+    monkeypatch.setattr(
+        KvBlocks, "match", lambda blocks, keys, most: (looked.append(most), match(blocks, keys, most))[1]
+    )
+    one = engine(blocks=8, block_size=4)
+    first, second = Sequence(20, 8, keys=tuple(range(7))), Sequence(28, 4, keys=(0, 1, 2, *range(9, 14)))
+    run(one, (0, first), (1, second), jumps=False)
+    assert first.times()[-1] == 80 * MS
+    assert (second.times()[0], second.cached_tokens) == (90 * MS, 12)
+    assert looked == [4, 6, 6], "when the first came in, when the second did not, and when the first had gone"
+
+
+def test_the_tokens_left_of_a_step_are_carried_from_prompt_to_prompt(monkeypatch) -> None:
+    asked: list[int] = []
+    budget = Engine._budget
+    monkeypatch.setattr(Engine, "_budget", lambda one: (asked.append(one.step), budget(one))[1])
+    one = engine(long_prefill_token_threshold=4, max_num_batched_tokens=1000)
+    run(one, *((0, Sequence(12, 1)) for _ in range(50)), jumps=False)
+    assert one.step == 3
+    assert len(asked) <= 2 * one.step
+
+
 # ---- speculation ------------------------------------------------------------------------------------------------
 
 
@@ -374,6 +414,20 @@ def test_drafts_lengthen_a_step_by_their_share_of_a_plain_one() -> None:
     sequence = Sequence(1, 2)
     run(engine(draft_rates=(0.0, 0.0), draft_share=0.25), (0, sequence))
     assert ms(sequence) == [10, 10 + 10 + 2 * 0.25 * 10]
+
+
+def test_a_draft_beside_a_window_costs_its_share_of_a_step_that_reads_no_more_than_it() -> None:
+    sequence = Sequence(20, 2)
+    run(engine(Priced(window=4), draft_rates=(0.0, 0.0), draft_share=0.5), (0, sequence))
+    counts = {"new_tokens": 1, "prefill_tokens": 0, "sequences": 1, "kv_tokens": 21, "pairs": 21}
+    plain = Priced(4).of({**counts, "window_kv_tokens": 4, "window_pairs": 4})
+    drafted = Priced(4).of(
+        {
+            "new_tokens": 3, "prefill_tokens": 0, "sequences": 1, "kv_tokens": 23, "pairs": 21 + 22 + 23,
+            "window_kv_tokens": 6, "window_pairs": 12,
+        }
+    )  # fmt: skip
+    assert sequence.times()[1] - sequence.times()[0] == drafted + plain
 
 
 def test_without_speculation_nothing_is_drafted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,14 @@ def test_a_block_is_not_known_without_those_before_it() -> None:
     assert of_prompt([*"abcd", *"efgh"], SIZE)[1] != of_prompt([*"xbcd", *"efgh"], SIZE)[1]
     assert of_prompt([1, 2, 3, 4], SIZE) != of_prompt([1, 2, 4, 3], SIZE)
     assert of_prompt([*"abcd"], SIZE) != of_prompt(["a b", "c", "d", ""], SIZE)
+
+
+def test_keys_are_worked_out_as_far_as_they_are_looked_at() -> None:
+    found = keys(["a"] * 6, 3, 1000)
+    first = list(islice(found, 3))
+    assert len(found._known) == 3
+    assert first == [found[at] for at in range(3)]
+    assert list(found) == [found[at] for at in range(len(found))]
 
 
 def test_keys_are_a_sequence() -> None:

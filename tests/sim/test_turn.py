@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from typing import Any
 
 from tests.sim.api.told import CHAT, asked
@@ -82,6 +83,24 @@ def test_cached_tokens_are_those_of_the_first_choice_once_it_is_scheduled() -> N
     usage = json.loads(data.partition(b"\r\n\r\n")[2])["usage"]
     assert usage["prompt_tokens_details"] == {"cached_tokens": 4}
     assert b"cached" not in turn(max_tokens=1).at_once(5)
+
+
+def test_cached_tokens_are_known_when_another_choice_comes_first() -> None:
+    wishes = {"include_usage": True, "continuous_usage_stats": True}
+    whole = turn(max_tokens=2, n=2, stream=True, stream_options=wishes)
+    one, other = whole.parts
+    one.scheduled_ns, one.cached_tokens = 3, 4
+    other.scheduled_ns, other.cached_tokens = 3, 5
+    assert b'"cached_tokens":4' in whole.advance(other, 1, 5)
+
+
+def test_parts_keep_no_times_and_have_a_draw_of_their_own() -> None:
+    one, other = turn(max_tokens=2, n=2).parts
+    one.note_times(array("q", [1, 2]))
+    assert not one.times()
+    assert None not in (one.draw, other.draw)
+    assert one.draw != other.draw
+    assert one.draw == turn(max_tokens=2, n=2).parts[0].draw
 
 
 def test_parts_bear_what_the_engine_has_to_know() -> None:

@@ -63,6 +63,17 @@ def test_who_is_put_back_by_priority_stands_where_it_stood() -> None:
     assert emptied(line) == [a, b]
 
 
+def test_who_has_left_is_forgotten_also_behind_others_that_stay() -> None:
+    line: ByPriority[Sequence] = ByPriority()
+    line.add(sequence(0))
+    for order in range(1, 5000):
+        late = sequence(order, 1)
+        line.add(late)
+        line.remove(late)
+    assert len(line._heap) < 100
+    assert len(emptied(line)) == 1
+
+
 @pytest.mark.parametrize("made", [Fcfs, ByPriority])
 def test_who_is_not_there_cannot_be_taken_out(made) -> None:
     line = made()
