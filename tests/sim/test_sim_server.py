@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from loadstone.errors import UsageError
 from loadstone.sim.loop import Server
 from loadstone.sim.options import SimOptions
 from loadstone.sim.step_log import read_steps
+from loadstone.sim.tallies import Served
 from loadstone.sim.truth import TruthRow, read_truth
 
 FAST = {"step_ms": 1.0, "step_us_per_sequence": 0.0, "prefill_us_per_token": 0.0}
@@ -266,6 +268,48 @@ def test_the_metrics_tell_who_runs_and_who_waits_and_who_has_left(start: Start, 
     assert (found["num_requests_running"], found["num_requests_waiting"]) == (0, 0)
     assert (found["kv_cache_usage_perc"], found["request_success_total abort"]) == (0, 2)
     assert found["e2e_request_latency_seconds_count"] == 0
+
+
+def test_a_client_that_is_gone_when_both_its_choices_end_costs_nobody_else(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start(step_ms=5.0)
+    client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    hand_out = server._hand_out
+
+    def leave_at_the_end(served: list[Served], at_ns: int) -> None:
+        if any(part.owner.out == 6 for one in served for part, _ in one.parts) and client.fileno() >= 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()  # with a reset, which every send from now on meets
+        hand_out(served, at_ns)
+
+    monkeypatch.setattr(server, "_hand_out", leave_at_the_end)
+    body = json.dumps(chat(n=2, max_tokens=4, ignore_eos=True, stream=True)).encode()
+    client.sendall(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), len(body), body))
+    (row,) = truth(tmp_path, 1)
+    assert (row.end, row.engine) == ("closed", 0)
+    assert call(server, CHAT, chat(max_tokens=2)).status == 200
+    found = metrics(server)
+    assert (found["request_success_total length"], found["request_success_total abort"]) == (3, 0)
+    assert found["generation_tokens_total"] == 8 + 2
+
+
+def test_what_is_handed_on_waits_at_the_engine_that_will_answer(start: Start, tmp_path: Path) -> None:
+    server = start(
+        gpu="h100", hf_config_path="llama-3.1-8b", prefill_replicas=1, kv_transfer_gbps=0.001, step_ms=10.0
+    )
+    body = json.dumps(chat(max_tokens=2)).encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), len(body), body))
+        while metrics(server, 1)["iteration_tokens_total_count"] == 0:
+            pass
+        answers, prompts = metrics(server, 0), metrics(server, 1)
+    assert (answers["num_requests_waiting"], answers["num_requests_running"]) == (1, 0)
+    assert (prompts["num_requests_waiting"], prompts["num_requests_running"]) == (0, 0)
+    assert prompts["kv_cache_usage_perc"] > answers["kv_cache_usage_perc"] == 0
+    (row,) = truth(tmp_path, 1)
+    assert (row.engine, row.end) == (0, "closed")
+    assert [metrics(server, engine)["request_success_total abort"] for engine in (0, 1)] == [1, 0]
 
 
 def test_where_prompts_are_taken_in_by_others_each_engine_counts_what_it_did(
