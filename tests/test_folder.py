@@ -50,7 +50,52 @@ def test_an_earlier_run_is_kept_without_force(tmp_path, mark):
 
 def test_with_force_what_is_ours_goes_and_what_is_not_stays(earlier):
     folder.claim(earlier, force=True)
+    assert names(earlier) == [folder.EARLIER, "notes.md"]
+    folder.drop_earlier(earlier)
     assert names(earlier) == ["notes.md"]
+
+
+def contents(home):
+    return {path.relative_to(home): path.read_text() for path in home.rglob("*") if path.is_file()}
+
+
+def test_an_earlier_run_is_put_back_when_the_new_one_does_not_begin(earlier):
+    before = contents(earlier)
+    folder.claim(earlier, force=True)
+    (earlier / folder.LOG).write_text("of the new one")
+    (earlier / folder.PLAN).mkdir()
+    folder.release(earlier)
+    assert contents(earlier) == before
+    assert folder.EARLIER not in names(earlier)
+
+
+def test_an_earlier_run_outlives_one_that_was_killed_before_it_began(earlier):
+    before = contents(earlier)
+    folder.claim(earlier, force=True)
+    (earlier / folder.CONFIG).write_text("of one that was killed")
+    with pytest.raises(UsageError, match="holds a run already; --force replaces it"):
+        folder.claim(earlier, force=False)
+    folder.claim(earlier, force=True)
+    folder.release(earlier)
+    assert contents(earlier) == before
+
+
+def test_of_one_that_was_killed_when_it_had_begun_nothing_earlier_is_left(earlier):
+    folder.claim(earlier, force=True)
+    (earlier / folder.RUN).write_text("the new one")
+    folder.claim(earlier, force=True)
+    folder.release(earlier)
+    assert contents(earlier) == {Path("notes.md"): "x", Path(folder.RUN): "the new one"}
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_of_that_name_without_a_run_is_somebody_else_s(tmp_path, force):
+    (tmp_path / folder.EARLIER).mkdir()
+    (tmp_path / folder.EARLIER / "notes.md").touch()
+    (tmp_path / folder.CONFIG).touch()
+    with pytest.raises(UsageError, match="is not empty and holds no run"):
+        folder.claim(tmp_path, force)
+    assert names(tmp_path) == [folder.EARLIER, folder.CONFIG]
 
 
 def test_what_sent_nothing_leaves_nothing_but_what_was_there(earlier, tmp_path):
@@ -75,6 +120,7 @@ def test_a_link_is_removed_and_not_what_it_points_to(earlier, tmp_path):
     os.rename(earlier / folder.PARTS, tmp_path / "moved")  # noqa: PTH104
     (earlier / folder.PARTS).symlink_to(elsewhere)
     folder.claim(earlier, force=True)
+    folder.drop_earlier(earlier)
     assert names(elsewhere) == ["kept"]
     assert folder.PARTS not in names(earlier)
 
@@ -103,6 +149,18 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "touch", touch)  # root, as which tests may run, could write anywhere
     with pytest.raises(UsageError, match=r"Permission denied\. Choose another one with --artifact-dir"):
         folder.claim(tmp_path, force=False)
+
+
+def test_an_earlier_run_is_put_back_where_the_folder_turns_out_not_to_be_ours(earlier, monkeypatch):
+    before = contents(earlier)
+
+    def touch(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "touch", touch)
+    with pytest.raises(UsageError, match="Permission denied"):
+        folder.claim(earlier, force=True)
+    assert contents(earlier) == before
 
 
 def test_a_run_log_is_read_as_it_was_written(tmp_path, run_log):
@@ -145,4 +203,4 @@ def test_a_run_that_goes_on_is_not_replaced_by_force(tmp_path):
     assert (tmp_path / folder.RUN).exists()
     board.close()
     folder.claim(tmp_path, force=True)
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == [folder.EARLIER]

@@ -252,6 +252,8 @@ OUTPUTS = (REPORT, "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
 """What the exporters write; a new run need not write all of them."""
 OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, SERVER_METRICS, LOG, PLOTS, *OUTPUTS)
 """What a new run would otherwise inherit; anything else is not ours to remove."""
+EARLIER = ".earlier"
+"""Where an earlier run is until the one that replaces it has begun."""
 
 
 def claimable(folder: Path, force: bool) -> None:
@@ -268,7 +270,7 @@ def claimable(folder: Path, force: bool) -> None:
 
 
 def claim(folder: Path, force: bool) -> None:
-    """Makes `folder` ready for a new run.
+    """Makes `folder` ready for a new run; an earlier one is set aside until `drop_earlier` or `release` is called.
 
     Raises `UsageError` when it cannot be written to, or holds anything already: an earlier run is only
     replaced with `force`, and what is not a run, or still goes on, never.
@@ -276,18 +278,26 @@ def claim(folder: Path, force: bool) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _look(folder, force)
-        _clear(folder)
+        _set_aside(folder)
         probe = folder / ".writable"
         probe.touch()
         probe.unlink()
     except OSError as error:
+        with suppress(OSError):
+            _put_back(folder)
         raise _unusable(folder, error) from None
 
 
+def drop_earlier(folder: Path) -> None:
+    """Removes the earlier run: the new one has begun."""
+    shutil.rmtree(folder / EARLIER, ignore_errors=True)
+
+
 def release(folder: Path) -> None:
-    """Takes back what a run made that sent nothing, and the folder if nothing else is in it."""
+    """Takes back what a run made that sent nothing, and the folder if nothing else is in it; an earlier run is put back."""
     with suppress(OSError):
         _clear(folder)
+        _put_back(folder)
         folder.rmdir()
 
 
@@ -303,7 +313,7 @@ def _look(folder: Path, force: bool) -> None:
     if not present:
         return
     where = f"output.folder = {str(folder)!r}"
-    if present.isdisjoint((LOG, RUN)):  # a config.toml may be anybody's
+    if present.isdisjoint((LOG, RUN)) and not _holds_earlier(folder):  # a config.toml may be anybody's
         raise UsageError(f"{where}: it is not empty and holds no run; choose another.")
     if not force:
         raise UsageError(f"{where} holds a run already; --force replaces it.")
@@ -334,9 +344,41 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
                 yield from found
 
 
+def _set_aside(folder: Path) -> None:
+    """Moves what is ours out of the way; what a run had set aside that was killed is put back first, if it never began."""
+    if _holds_earlier(folder) and (folder / RUN).exists():
+        drop_earlier(folder)
+    elif _holds_earlier(folder):
+        _clear(folder)
+        _put_back(folder)
+    found = _ours(folder)
+    if found:
+        (folder / EARLIER).mkdir()
+    for name in found:
+        (folder / name).rename(folder / EARLIER / name)
+
+
+def _put_back(folder: Path) -> None:
+    if not _holds_earlier(folder):
+        return
+    for name in _ours(folder / EARLIER):
+        (folder / EARLIER / name).rename(folder / name)
+    (folder / EARLIER).rmdir()
+
+
+def _holds_earlier(folder: Path) -> bool:
+    """Whether a run is set aside in it; a folder of that name may be anybody's, and a link lead anywhere."""
+    aside = folder / EARLIER
+    return not aside.is_symlink() and any(os.path.lexists(aside / name) for name in (LOG, RUN))
+
+
+def _ours(folder: Path) -> list[str]:
+    """The names of what is there and ours."""
+    return [path.name for path in folder.iterdir() if path.name in OURS or path.name.endswith(".new")]
+
+
 def _clear(folder: Path) -> None:
-    drafts = (path.name for path in folder.glob("*.new"))
-    for name in (*OURS, *drafts):
+    for name in _ours(folder):
         entry = folder / name
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -109,6 +109,7 @@ def _run(setting: Setting) -> Exit:
                     profiler.start()
                 interrupt = reported.enter_context(Interrupt())
                 folder.write_run(home, begun(setting, reached, found, [*asked, *profiler.logs], watch))
+                folder.drop_earlier(home)
                 conducted = _conduct(setting, crew, progress, interrupt, profiler, watch)
                 watch.end()
                 progress.close()
@@ -140,6 +141,7 @@ def _simulate(setting: Setting) -> Exit:
             _announce(setting, found, [server.url for server in servers], progress)
             interrupt = reported.enter_context(Interrupt())
             folder.write_run(home, virtual.marked(begun(setting, [], found, [])))
+            folder.drop_earlier(home)
             job = _compose_job(setting, found)
             try:
                 conducted = virtual.simulate(

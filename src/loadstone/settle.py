@@ -67,9 +67,6 @@ def settle(config: Config, command: str) -> Setting:
         _wait(targets, config, tokenizer, seed)
     if not config.endpoint.models:
         config = _with_model(config)
-    elif config.output.force:
-        for target in targets:
-            reach(target, config.endpoint)  # or the earlier run is given up for nothing
     home = named or default_folder(config, phases, started)
     remarks = tuple(_remarks(config))
     config = msgspec.structs.replace(

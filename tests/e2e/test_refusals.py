@@ -281,8 +281,15 @@ def test_a_run_that_cannot_start_takes_nothing_of_the_users_with_it(loadstone, e
     words = f"--url {engine.url} --request-count 2 --isl 8 --osl 2 --artifact-dir run --force".split()
     assert loadstone("profile", *words, cwd=tmp_path).code == 0
     (tmp_path / "run/notes.md").write_text("five years")
+    before, table = contents(tmp_path), (tmp_path / "run/requests.parquet").read_bytes()
+    assert {"run/notes.md", "run/report.json"} < before
     assert loadstone("profile", *words, "--model", "other", cwd=tmp_path).code == 1
-    assert contents(tmp_path) == {"run", "run/notes.md"}
+    virtual = ["--url", "sim:max_model_len=5", "--virtual", "--artifact-dir", "run", "--force"]
+    assert "the engine does not take" in refused(loadstone("profile", *virtual, cwd=tmp_path), 1)
+    assert contents(tmp_path) == before
+    assert (tmp_path / "run/requests.parquet").read_bytes() == table
+    assert loadstone("profile", *words, cwd=tmp_path).code == 0
+    assert contents(tmp_path) == before
 
 
 def test_an_earlier_run_stays_when_the_server_is_not_there(loadstone, tmp_path):
