@@ -11,6 +11,7 @@ from loadstone.export import console
 from loadstone.folder import ScrapeFault, ScrapeLog, write_run
 from loadstone.report import ServerLatency
 from loadstone.summary import summarise
+from loadstone.telemetry.facts import NO_COUNTER
 from loadstone.telemetry.parse import Parser
 from loadstone.telemetry.store import Scrape, write
 
@@ -25,7 +26,7 @@ def text(tokens):
         "# TYPE vllm:time_to_first_token_seconds histogram\n"
         f'vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {tokens}\n'
         f"vllm:time_to_first_token_seconds_count {tokens}\n"
-        f"vllm:time_to_first_token_seconds_sum {tokens / 128}\n"
+        f"vllm:time_to_first_token_seconds_sum {float(tokens) / 128}\n"
     )
 
 
@@ -107,6 +108,16 @@ def test_a_server_that_counts_otherwise_is_noted(report, answer):
         " tokens that it does not send."
     )
     assert found.certificate.verdict != "INVALID"
+
+
+@pytest.mark.parametrize("wrong", ["-3", "NaN"])
+def test_a_count_below_zero_or_of_no_number_is_compared_with_nothing(report, answer, wrong):
+    found = report(answer(50, 60, 70), counts=EVEN | {500: wrong})
+    [server] = found.server
+    assert (server.tokens.server, server.tokens.ours, server.tokens.reason) == (None, 3, NO_COUNTER)
+    assert server.generation_tokens is None
+    assert check(found).verdict == "VALID"
+    assert check(found).finding.endswith(f"is not known: {NO_COUNTER}.")
 
 
 def test_fewer_by_the_server_has_another_reason(report, answer):

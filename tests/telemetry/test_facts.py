@@ -6,7 +6,7 @@ import pytest
 
 from loadstone.folder import ScrapeFault, ScrapeLog
 from loadstone.report import ServerLatency
-from loadstone.telemetry.facts import LEAST_READS, NO_TABLE, NOT_TOLD, facts
+from loadstone.telemetry.facts import LEAST_READS, NO_COUNTER, NO_TABLE, NOT_TOLD, facts
 from loadstone.telemetry.pages import Pages
 from loadstone.telemetry.parse import Parser
 from loadstone.telemetry.store import Scrape, write
@@ -248,3 +248,24 @@ def sglang(*series):
 def test_of_ranks_that_work_on_the_same_requests_one_is_counted(read, series, running):
     found = facts(LOG, read(sglang(*series)), 0, 60)
     assert (found.running_mean, found.running_max) == (running, running)
+
+
+@pytest.mark.parametrize("value", ["-1", "NaN", "+Inf"])
+def test_what_cannot_be_a_counter_counts_nothing(read, value):
+    def text(n):
+        wrong = value if n == 3 else n
+        return f"""\
+vllm:prompt_tokens_total {n}
+vllm:generation_tokens_total{{n="{n}"}} {wrong}
+vllm:prefix_cache_queries_total {10 * n}
+vllm:prefix_cache_hits_total {wrong}
+vllm:time_to_first_token_seconds_count {n}
+vllm:time_to_first_token_seconds_sum {wrong}
+"""
+
+    found = facts(LOG, read(text), 10, 50)
+    assert found.prompt_tokens == 4.0
+    for name in ("generation_tokens", "prefix_cache_hit_rate", "time_to_first_token"):
+        assert getattr(found, name) is None
+        assert found.reasons[name] == NO_COUNTER
+    assert found.resets == 0

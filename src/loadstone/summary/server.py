@@ -18,7 +18,7 @@ from loadstone.read.outcome import SUCCESSES
 from loadstone.report import MetricResult, ServerFacts, ServerLatency, ServerTokens
 from loadstone.summary.measure import measure
 from loadstone.telemetry.engines import ENGINES
-from loadstone.telemetry.facts import LATENCIES, NO_METRIC, counted, facts, unknown
+from loadstone.telemetry.facts import LATENCIES, NO_COUNTER, NO_METRIC, counted, facts, unknown
 from loadstone.telemetry.pages import Pages
 
 DAMAGED = "the table of the pages is damaged"
@@ -90,7 +90,8 @@ def _tokens(found: ServerFacts, pages: Pages | None, run: RunLog, table: pl.Lazy
     more = counted(pages, ENGINES[found.engine].generation_tokens, from_ns, to_ns)
     ours, uncounted = _ours(found.serves, run, table)
     if more is None or not more.covers:
-        why = NO_METRIC if found.reasons.get("generation_tokens") == NO_METRIC else NOT_AROUND
+        why = found.reasons.get("generation_tokens")
+        why = why if why in (NO_METRIC, NO_COUNTER) else NOT_AROUND
         return ServerTokens(server=None, ours=ours, uncounted=uncounted, reason=why)
     why_not = None if ours is not None else NOT_COUNTED if found.serves else NOT_OURS
     return ServerTokens(server=more.value, ours=ours, uncounted=uncounted, reason=why_not)

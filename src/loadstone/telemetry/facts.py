@@ -21,6 +21,7 @@ NO_PAGE = "no page was read"
 NO_TABLE = "the table of the pages (server_metrics.parquet) is missing, or has none of this page"
 NOT_TOLD = "the run was cut off before the reader of the pages had told it"
 NO_METRIC = "the page has no such metric"
+NO_COUNTER = "the page had it below zero, or as no number: it counts nothing"
 UNKNOWN_ENGINE = "the page has no metrics of vLLM, SGLang or llama.cpp"
 FEW = "the page was not read both before and after the load that was measured"
 LEAST_READS = 5
@@ -82,7 +83,12 @@ def _why_none(log: ScrapeLog) -> str:
 
 
 def counted(pages: Pages, samples: tuple[str, ...], from_ns: int, to_ns: int) -> Increase | None:
-    """By how much the first of these counters that the page has grew, all its series together; None where it has none."""
+    """By how much the first of these counters that the page has grew, all its series together.
+
+    None where it has none, or what it has cannot be one.
+    """
+    if not counts(pages, samples):
+        return None
     found = [
         more for track in _tracks(pages, samples) if (more := increase(track, from_ns, to_ns)) is not None
     ]
@@ -93,9 +99,20 @@ def counted(pages: Pages, samples: tuple[str, ...], from_ns: int, to_ns: int) ->
     )
 
 
+def counts(pages: Pages, samples: tuple[str, ...]) -> bool:
+    """Whether the first of these samples that the page has can be a counter; also where it has none."""
+    name = _first(pages, samples)
+    return name is None or pages.counts(name)
+
+
+def _first(pages: Pages, samples: tuple[str, ...]) -> str | None:
+    """The first of these samples that the page has."""
+    return next((name for name in samples if name in pages.names), None)
+
+
 def _tracks(pages: Pages, samples: tuple[str, ...]) -> list[Track]:
     """The series of the first of these samples that the page has, every request once."""
-    name = next((name for name in samples if name in pages.names), None)
+    name = _first(pages, samples)
     if name is None:
         return []
     found = list(pages.tracks(name))
@@ -116,22 +133,23 @@ class _Told:
 
     def counter(self, name: str, samples: tuple[str, ...]) -> None:
         """What was added to it."""
-        self._note(name, self._added(samples), samples, self._few)
+        self._note(name, self._added(samples), samples, self._why(samples))
 
     def latency(self, name: str, families: tuple[str, ...]) -> None:
         """The mean of a histogram in seconds, exact, and of how many it is."""
-        counts, sums = (tuple(f"{family}_{end}" for family in families) for end in ("count", "sum"))
-        count, total = self._added(counts), self._added(sums)
+        numbers, sums = (tuple(f"{family}_{end}" for family in families) for end in ("count", "sum"))
+        count, total = self._added(numbers), self._added(sums)
         found = None
         if count and total is not None:
             found = ServerLatency(server_ms=1e3 * total / count, server_count=count)
-        self._note(name, found, counts, "it observed none" if count == 0 else self._few)
+        why = "it observed none" if count == 0 else self._why(numbers, sums)
+        self._note(name, found, numbers, why)
 
     def hit_rate(self, names: Names) -> None:
         """The share of the tokens looked up that were found."""
         found, looked_up = self._added(names.found), self._added(names.looked_up)
         share = found / looked_up if found is not None and looked_up else None
-        why = "nothing was looked up" if looked_up == 0 else self._few
+        why = "nothing was looked up" if looked_up == 0 else self._why(names.found, names.looked_up)
         self._note("prefix_cache_hit_rate", share, names.found, why)
 
     def gauge(self, name: str, samples: tuple[str, ...]) -> None:
@@ -158,6 +176,10 @@ class _Told:
         more = counted(self._pages, samples, self._from_ns, self._to_ns)
         self.resets = max(self.resets, more.resets if more else 0)
         return more.value if more and more.covers else None
+
+    def _why(self, *counters: tuple[str, ...]) -> str:
+        """Why nothing is known of what was added to these."""
+        return self._few if all(counts(self._pages, samples) for samples in counters) else NO_COUNTER
 
     def _seldom(self) -> str | None:
         """Why a gauge is not told; None: it is."""

@@ -76,6 +76,11 @@ class Pages:
         """The names of all samples."""
         return set(self.table["sample"].unique())
 
+    def counts(self, sample: str) -> bool:
+        """Whether a sample can be a counter: every read of it was a number, and none below zero."""
+        values = self.table.filter(pl.col("sample") == sample)["value"].to_numpy()
+        return bool((np.isfinite(values) & (values >= 0)).all())
+
     def tracks(self, sample: str) -> Iterator[Track]:
         """Every series of a sample."""
         sent_ns, at_ns = self.moments
