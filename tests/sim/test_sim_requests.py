@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loadstone.sim.api.answer import Answer
 from loadstone.sim.api.chat import ChatAnswer
+from loadstone.sim.api.embeddings import EmbeddingAnswer
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.faulty import FaultyServer
 from loadstone.sim.loop import LONGEST_REST_S, Server
 from loadstone.sim.options import SimOptions
 from loadstone.sim.routes import ROUTES
+from loadstone.sim.truth import read_truth
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 HELLO = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2, "ignore_eos": True}
@@ -127,6 +131,68 @@ def test_no_step_is_waited_for_longer_than_the_kernel_can(monkeypatch: pytest.Mo
     server = Server(SimOptions())
     assert server._patience_s() == LONGEST_REST_S
     server.close()
+
+
+# ---- answers that take long to spell ----
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_others_are_served_while_many_vectors_are_spelt(null: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    spelling, served = threading.Event(), threading.Event()
+
+    def watched(self: EmbeddingAnswer) -> Iterator[bytes]:
+        spelling.set()
+        for _ in range(20_000):  # each for less than a millisecond
+            if served.wait(0.0005):
+                yield b"{}"
+                return
+            yield b""
+        yield b"nobody was served"
+
+    monkeypatch.setattr(EmbeddingAnswer, "slices", watched)
+    with (
+        serving(null=null) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock,
+    ):
+        sock.sendall(post("/v1/embeddings", {"input": ["a", "b"]}) * 2 + LAST)
+        assert spelling.wait(10)
+        assert told(server, post(CHAT, HELLO) + LAST).count(b"HTTP/1.1 200 OK") == 2
+        served.set()
+        found = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+    assert [part[:2] for part in found.split(b"\r\n\r\n")[1:]] == [b"{}"] * 3
+
+
+def test_a_client_may_leave_before_its_answer_is_spelt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spelling, left = threading.Event(), threading.Event()
+
+    def watched(self: EmbeddingAnswer) -> Iterator[bytes]:
+        while not left.is_set():
+            spelling.set()
+            yield b""
+
+    monkeypatch.setattr(EmbeddingAnswer, "slices", watched)
+    with serving(truth=str(tmp_path / "truth")) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+            sock.sendall(post("/v1/embeddings", {"input": ["a", "b"]}))
+            assert spelling.wait(10)
+        deadline = time.monotonic() + 10
+        while server._spelling and time.monotonic() < deadline:
+            time.sleep(0.001)
+        left.set()
+        assert told(server, LAST).startswith(b"HTTP/1.1 200 OK")
+    (row,) = read_truth(tmp_path / "truth")
+    assert (row.end, row.bytes_sent) == ("closed", 0)
+
+
+def test_an_answer_without_tokens_that_cannot_be_spelt_costs_its_request_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(EmbeddingAnswer, "slices", broken)
+    with serving() as server:
+        assert told(server, post("/v1/embeddings", {"input": "a"})).startswith(b"HTTP/1.1 500 ")
+        assert told(server, LAST).startswith(b"HTTP/1.1 200 OK")
 
 
 # ---- what HTTP asks for ----

@@ -123,8 +123,19 @@ def test_a_called_tool_ends_by_itself() -> None:
 def test_embeddings_bring_no_tokens() -> None:
     whole = turn("/v1/embeddings", input=["a b", "c"])
     assert [part.prompt_tokens for part in whole.parts] == [2, 1]
-    assert len(json.loads(whole.at_once(5).partition(b"\r\n\r\n")[2])["data"]) == 2
-    assert (whole.row().tokens, whole.row().end, whole.row().prompt_tokens) == (0, "done", 3)
+    assert (whole.at_once(5), whole.unspelt, whole.over, whole.row().end) == (b"", True, False, "closed")
+    assert [whole.spell() for _ in range(5)] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]  # around and for each of two texts
+    data = whole.spelt(6)
+    assert len(json.loads(data.partition(b"\r\n\r\n")[2])["data"]) == 2
+    row = whole.row()
+    assert (whole.unspelt, whole.over, row.tokens, row.end, row.prompt_tokens) == (False, True, 0, "done", 3)
+    assert (row.first_sent_ns, row.last_sent_ns, row.bytes_sent) == (6, 6, len(data))
 
 
 def test_the_truth_of_a_client_that_leaves_has_the_tokens_it_was_sent() -> None:

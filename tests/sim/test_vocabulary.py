@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadstone.sim import vocabulary as rooms
 from loadstone.sim.vocabulary import HASHED, Vocabulary, bare_ids, word_id
 from loadstone.sim.words import SEPARATOR, bare
 
@@ -31,3 +33,28 @@ def test_what_was_never_shown_or_is_forgotten_is_a_number() -> None:
     vocabulary = Vocabulary(most=2)
     first, second, third = vocabulary.ids(["x1", "x2", "x3"])
     assert vocabulary.words([first, second, third, 2, 0]) == [f"<|{first}|>", "x2", "x3", "a", "<|0|>"]
+
+
+def test_many_characters_are_forgotten_as_many_words_are() -> None:
+    vocabulary = Vocabulary(most_chars=5)
+    first, second, third = vocabulary.ids(["x" * 3, "y" * 2, "z" * 1])
+    assert vocabulary.words([first, second, third]) == [f"<|{first}|>", "yy", "z"]
+    (long,) = vocabulary.ids(["l" * 6])
+    assert vocabulary.words([long, third]) == [f"<|{long}|>", f"<|{third}|>"]
+
+
+class Watched(rooms.OrderedDict[int, str]):
+    """Counts how often anybody goes through it."""
+
+    rounds = 0
+
+    def __iter__(self):
+        type(self).rounds += 1
+        return super().__iter__()
+
+
+def test_forgetting_looks_at_the_oldest_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "OrderedDict", Watched)
+    vocabulary = Vocabulary(most=10)
+    vocabulary.ids(f"w{number}" for number in range(1000))
+    assert (len(vocabulary._words), Watched.rounds) == (10, 0)

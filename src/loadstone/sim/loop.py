@@ -45,6 +45,8 @@ CATCH_UP_NS = 5_000_000
 NEVER_NS = 1 << 62
 LONGEST_REST_S = 3600.0
 """Looks up once an hour: the kernel knows no wait of thousands of years."""
+SPELL_NS = 1_000_000
+"""So long in a row an answer that takes long is spelt, while others wait."""
 TRUTH_REST_S = 0.05
 """The truth file is written out when nothing has happened for this long, and at the end."""
 METRICS = "/metrics"
@@ -86,6 +88,7 @@ class Server:
         self._truth_rests = True
         self._steps = _opened(StepFile, "steps", options.steps)
         self._connections: dict[Turn, Connection] = {}
+        self._spelling: deque[Turn] = deque()
         self._selector = selectors.DefaultSelector()
         self._opens_ns = time.monotonic_ns() + round(options.startup_s * 1e9)
         """Until then the port is closed, as that of a server that loads its weights."""
@@ -115,9 +118,10 @@ class Server:
                     if clock() >= due_ns:  # the others are ready in the next round too
                         break
             self._advance(clock())
-            self._deployment.begin(
-                clock()
-            )  # what waited behind an answer that has just ended, on idle engines
+            if self._spelling:
+                self._spell()
+            # Requests that waited behind an answer that has just ended, where the engine has nothing else to do.
+            self._deployment.begin(clock())
 
     def close(self) -> None:
         """Gives every descriptor back and completes the truth file."""
@@ -168,6 +172,8 @@ class Server:
         return bool(ready)
 
     def _patience_s(self) -> float | None:
+        if self._spelling:
+            return 0.0
         next_ns = self._deployment.next_ns
         if next_ns is not None:
             return min(max(next_ns - time.monotonic_ns(), 0) / 1e9, LONGEST_REST_S)
@@ -232,7 +238,31 @@ class Server:
                     self._take(connection)
                 elif data:
                     self._send(connection, data)
+                elif turn.unspelt:
+                    self._spelling.append(turn)
             batch.close()
+
+    def _spell(self) -> None:
+        """Goes on with the answer that has waited to be spelt for longest."""
+        turn, clock = self._spelling[0], time.monotonic_ns
+        connection, until_ns = self._connections.get(turn), clock() + SPELL_NS
+        if connection is None:  # its client has left meanwhile
+            self._spelling.popleft()
+            return
+        try:
+            while not (done := turn.spell()) and clock() < until_ns:
+                pass
+        except Exception as error:
+            self._spelling.popleft()
+            self._fail(connection, "the spelling of an answer", error)
+            return
+        if done:
+            self._spelling.popleft()
+            data = turn.spelt(clock())
+            self._record(turn)
+            connection.turn = None
+            self._send(connection, data)
+            self._take(connection)
 
     def _woken(self) -> None:
         self._stopped = True
@@ -352,6 +382,11 @@ class Server:
         if self._options.null:
             data = turn.at_once(time.monotonic_ns())
             self._tallies.at_once(turn)
+            if turn.unspelt:
+                connection.turn = turn
+                self._connections[turn] = connection
+                self._spelling.append(turn)
+                return
             self._record(turn)
             self._send(connection, data)
             return

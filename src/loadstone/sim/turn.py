@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from collections.abc import Sequence as Keys
 
 from loadstone.sim.api.answer import Answer
@@ -47,7 +48,18 @@ class Turn:
     packet that brings a token has that token's time.
     """
 
-    __slots__ = ("_answer", "_asked", "_keep_alive", "_left", "limit_tokens", "out", "parts", "truth")
+    __slots__ = (
+        "_answer",
+        "_asked",
+        "_keep_alive",
+        "_left",
+        "_slices",
+        "_spelt",
+        "limit_tokens",
+        "out",
+        "parts",
+        "truth",
+    )
 
     def __init__(self, asked: Asked, answer: Answer, truth: TruthRow, keep_alive: bool) -> None:
         self._asked = asked
@@ -61,7 +73,11 @@ class Turn:
         )
         self.out = 0
         """Tokens that have come out, of all parts."""
-        self._left = len(self.parts)
+        self._left = len(self.parts) + (
+            not asked.generates
+        )  # what generates nothing is spelt when all parts are out
+        self._slices: Iterator[bytes] | None = None
+        self._spelt: list[bytes] = []
 
     @property
     def generates(self) -> bool:
@@ -70,8 +86,13 @@ class Turn:
 
     @property
     def over(self) -> bool:
-        """Whether the last token of all has come out."""
+        """Whether the last token of all has come out, and what is to be spelt then is spelt."""
         return not self._left
+
+    @property
+    def unspelt(self) -> bool:
+        """Whether all parts are out, and the answer is still to be spelt with `spell`."""
+        return self._left == 1 and not self._asked.generates
 
     def advance(self, part: Part, tokens: int, now_ns: int) -> bytes:
         """What to send at `now_ns` for so many tokens of a part that have just come out; empty when nothing is due."""
@@ -96,8 +117,28 @@ class Turn:
             truth.sent_ns += [now_ns] * tokens
         return data
 
+    def spell(self) -> bool:
+        """Spells a little of an answer that is `unspelt`; whether that was the last of it."""
+        if self._slices is None:
+            self._slices = self._answer.slices()
+        piece = next(self._slices, None)
+        if piece is not None:
+            self._spelt.append(piece)
+            return False
+        self._left = 0
+        return True
+
+    def spelt(self, now_ns: int) -> bytes:
+        """What to send at `now_ns`, when all is spelt."""
+        data = response(200, b"".join(self._spelt), keep_alive=self._keep_alive)
+        self._spelt.clear()
+        truth = self.truth
+        truth.first_sent_ns = truth.last_sent_ns = now_ns
+        truth.bytes_sent += len(data)
+        return data
+
     def at_once(self, now_ns: int) -> bytes:
-        """The whole answer, with no engine behind it."""
+        """The whole answer, with no engine behind it; empty for one that is `unspelt`."""
         pieces = []
         for part in self.parts:
             while not part.over:

@@ -143,3 +143,39 @@ def test_a_score_is_between_0_and_1_and_the_share_of_common_words_counts_most(
 def test_nothing_of_it_is_streamed() -> None:
     spelt = spell(asked(EMBEDDINGS, SMALL, input="a"), 1, 7)
     assert spelt.opening() + spelt.token(0) + spelt.ending() + spelt.closing() == b""
+
+
+def test_an_answer_has_a_bound() -> None:
+    large = SimOptions(model="m", embedding_dimensions=65_536)
+    assert len(asked(EMBEDDINGS, large, input=["a"] * 64).choices) == 64
+    assert refused(EMBEDDINGS, large, input=["a"] * 65)["message"] == (
+        "65 vectors of 65536 numbers are more than 4194304 numbers; send several requests"
+    )
+    assert len(asked(EMBEDDINGS, large, input=["a"] * 2048, dimensions=2048).choices) == 2048
+
+
+def test_a_question_counts_with_each_of_its_documents() -> None:
+    question = "a" * (1 << 20)
+    assert len(asked("/rerank", query=question, documents=["d"] * 15).choices) == 15
+    for path, call in (
+        ("/rerank", {"query": question, "documents": ["d"] * 16}),
+        ("/score", {"text_1": question, "text_2": ["d"] * 16}),
+    ):
+        assert refused(path, **call)["message"] == (
+            "the pairs have 16777232 characters, more than 16777216; send several requests"
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "call"),
+    [
+        (EMBEDDINGS, {"input": ["a", "b", "c"]}),
+        ("/rerank", {"query": "q", "documents": ["a", "b", "c"]}),
+        ("/score", {"text_1": "q", "text_2": ["a", "b", "c"]}),
+    ],
+)
+def test_they_are_spelt_text_by_text(path: str, call: dict[str, Any]) -> None:
+    spelt = spell(asked(path, SMALL, **call), 1, 7)
+    slices = list(spelt.slices())
+    assert len(slices) >= 4
+    assert b"".join(slices) == spelt.whole()

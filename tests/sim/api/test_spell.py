@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.sim.api.told import CHAT, COMPLETIONS, RESPONSES, asked, events, whole
 
@@ -64,6 +64,19 @@ def told(found: Asked) -> tuple[list[dict[str, str]], list[str | None], Any]:
     st.integers(1, 4),
     st.none() | st.integers(0, 2),
 )
+@example(
+    CHAT,
+    SimOptions(model="m", reasoning=1),
+    {
+        "ignore_eos": False,
+        "seed": 6,
+        "tool_choice": "required",
+        "tools": [{"type": "function", "name": "f", "function": {"name": "f"}}],
+    },
+    20,
+    2,
+    None,
+)  # the first choice is all reasoning and calls nothing, the second one calls
 def test_lists_of_choices(
     path: str, server: SimOptions, call: dict[str, Any], limit: int, n: int, logprobs: int | None
 ) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadstone.sim.api import stops as module
 from loadstone.sim.api.stops import Cut, cut, held, shown
 from loadstone.sim.words import WORDS, length, passage
 
@@ -66,6 +68,29 @@ def test_the_first_stop_string_by_trying_them_token_by_token(
 def test_what_is_shown_stays_and_none_of_it_is_cut_off(start: int, tokens: int, stops: list[str]) -> None:
     found = cut(start, tokens, stops)
     last = found.tokens - 1 if found else tokens
-    counts = [shown(start, count, stops) for count in range(last + 1)]
+    counts = [shown(start, count, tuple(stops)) for count in range(last + 1)]
     assert counts == sorted(counts)
     assert counts[-1] <= (found.chars if found else length(start, tokens))
+
+
+def test_neither_looks_further_than_a_round_and_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(start: int, tokens: int) -> str:
+        seen.append(tokens)
+        return passage(start, tokens)
+
+    monkeypatch.setattr(module, "passage", watched)
+    found = cut(5, 10**6, ["sea a stone", "x" * 50], fewest=900_000)
+    assert found is not None
+    assert found.tokens > 900_000
+    for tokens in range(900_000, 901_000):
+        shown(5, tokens, ("sea a stone", "watched"))
+    assert len(seen) <= 1 + len(WORDS)  # what is held back depends on the place in the round
+    assert max(seen) <= len(WORDS) + 2 * 50
+
+
+def test_far_from_the_beginning_a_text_ends_as_near_to_it() -> None:
+    near, far = (cut(7, 10**6, ["sea a stone", " it"], fewest) for fewest in (300, 300 + 100 * len(WORDS)))
+    assert near is not None
+    assert far == Cut(near.tokens + 100 * len(WORDS), near.chars + 100 * length(0, len(WORDS)), near.stop)

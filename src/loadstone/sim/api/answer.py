@@ -6,6 +6,7 @@ of a choice its `ending`, behind the last one of all the `closing`. Knows no HTT
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -45,6 +46,10 @@ class Answer:
     def whole(self) -> bytes:
         """The body of an answer that is not streamed."""
         raise NotImplementedError
+
+    def slices(self) -> Iterator[bytes]:
+        """The same in pieces that take less long to spell; for an answer that has no tokens."""
+        yield self.whole()
 
     def usage(self, tokens: int) -> dict[str, Any]:
         """The usage when so many output tokens are out."""

@@ -11,7 +11,7 @@ from loadstone.sim.api.asked import Asked, Choice
 from loadstone.sim.api.choices import Choices
 from loadstone.sim.api.errors import decode, refuse, unsupported
 from loadstone.sim.api.messages import Message
-from loadstone.sim.api.tools import Tool, Wanted
+from loadstone.sim.api.tools import Function, Tool, Wanted
 from loadstone.sim.options import SimOptions
 
 
@@ -23,7 +23,7 @@ class ChatCall(request.Call, kw_only=True):
     max_completion_tokens: request.TokenCount | None = None
     logprobs: bool | None = None
     top_logprobs: request.Alternatives | None = None
-    tools: list[Tool] | None = None
+    tools: list[Any] | None = None
     tool_choice: Wanted | None = None
     echo: bool | None = None
 
@@ -38,9 +38,8 @@ def ask(body: bytes, options: SimOptions) -> Asked:
         unsupported("echo", True)
     if call.top_logprobs and not call.logprobs:
         refuse("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
-    prompt = messages.tokens(call.messages)
-    if call.tools:
-        prompt = messages.of_tools(call.tools) + prompt
+    functions = [_function(tool) for tool in call.tools or ()]
+    prompt = messages.of_tools(call.tools) + messages.tokens(call.messages)
     return request.asked(
         call,
         options,
@@ -50,9 +49,16 @@ def ask(body: bytes, options: SimOptions) -> Asked:
         call.max_completion_tokens or call.max_tokens,
         reasons=True,
         logprobs=(call.top_logprobs or 0) if call.logprobs else None,
-        functions=[tool.function for tool in call.tools or ()],
+        functions=functions,
         wanted=call.tool_choice,
     )
+
+
+def _function(tool: Any) -> Function:
+    try:
+        return msgspec.convert(tool, Tool).function
+    except msgspec.ValidationError as error:
+        refuse(f"tools: {error}", "tools")
 
 
 class ChatAnswer(Choices):

@@ -32,8 +32,8 @@ class Choices(Answer):
         }
         """The fields that every event of the stream has."""
         self._begin = msgspec.json.encode(self.facts)[:-1] + b',"choices":[{"index":'
-        first = asked.choices[0]
-        self._simple = not (asked.stops or first.call or asked.usage_in_chunks or asked.logprobs is not None)
+        calls = any(choice.call for choice in asked.choices)  # one that is all reasoning has none
+        self._simple = not (asked.stops or calls or asked.usage_in_chunks or asked.logprobs is not None)
         self._done_tokens = [0] * len(asked.choices)
 
     # ---- what the subclasses say ----

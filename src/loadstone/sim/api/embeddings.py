@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -17,6 +18,10 @@ from loadstone.sim.keys import Tokens
 from loadstone.sim.options import SimOptions
 
 Input = str | list[TokenId | str | list[TokenId]]
+
+
+MOST_NUMBERS = 1 << 22
+"""In all vectors of one answer."""
 
 
 class EmbeddingCall(msgspec.Struct, kw_only=True):
@@ -48,6 +53,12 @@ def ask(body: bytes, options: SimOptions) -> Asked:
     if dimensions > options.embedding_dimensions:
         refuse(f"dimensions = {dimensions} is above the model's {options.embedding_dimensions}", "dimensions")
     texts = _texts(call.input)
+    pooled.check_count(len(texts))
+    if len(texts) * dimensions > MOST_NUMBERS:
+        refuse(
+            f"{len(texts)} vectors of {dimensions} numbers are more than {MOST_NUMBERS} numbers; send several requests",
+            "input",
+        )
     prompts: list[Tokens] = [text.split() if isinstance(text, str) else text for text in texts]
     details = Details(texts, dimensions, call.encoding_format == "base64")
     return pooled.asked("embeddings", model, prompts, call.priority or 0, options, details)
@@ -68,15 +79,15 @@ def _texts(given: Input) -> list[Any]:
 class EmbeddingAnswer(pooled.Pooled):
     """The spelling of embeddings."""
 
-    def whole(self) -> bytes:
+    def slices(self) -> Iterator[bytes]:
         """The vectors, in the order of the texts."""
         details: Details = self.asked.details
-        data = [
-            {"object": "embedding", "index": number, "embedding": _spelt(text, details)}
-            for number, text in enumerate(details.texts)
-        ]
         facts = {"id": self.id, "object": "list", "created": self.created, "model": self.asked.model}
-        return msgspec.json.encode({**facts, "data": data, "usage": self.usage()})
+        yield msgspec.json.encode(facts)[:-1] + b',"data":['
+        for number, text in enumerate(details.texts):
+            one = {"object": "embedding", "index": number, "embedding": _spelt(text, details)}
+            yield (b"," if number else b"") + msgspec.json.encode(one)
+        yield b'],"usage":%b}' % msgspec.json.encode(self.usage())
 
 
 def _spelt(text: Any, details: Details) -> list[float] | str:

@@ -6,14 +6,20 @@ turn begins with the prompt and the answer of the turn before it, token for toke
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from loadstone.sim.api.errors import refuse
 from loadstone.sim.words import MESSAGE_TOKENS, SEPARATOR
 
+MOST_TOOLS_BYTES = 1 << 20
+"""Of the definitions of tools as JSON."""
 _END = [SEPARATOR] * MESSAGE_TOKENS
+_JSON_TOKENS = re.compile(r'(?:\{\}|\[\]|[][{}]),?|(?:"(?:[^"\\]|\\.)*"|[^][{}",:]+)[:,]?')
+"""Brackets, names and values, each with the sign behind it."""
 
 
 class Part(msgspec.Struct):
@@ -64,7 +70,17 @@ def tokens(messages: Iterable[Message]) -> list[str]:
 
 
 def of_tools(tools: Any) -> list[str]:
-    """What a template adds for the tools: their definition as JSON, word by word; nothing without any."""
+    """What a template adds for the tools: their definition as JSON, word by word; nothing without any.
+
+    The words are those of JSON that is spread over lines, one for each value, but it is never written so: a deep list
+    would have more blanks than memory. Raises `ApiError` for more than `MOST_TOOLS_BYTES`.
+    """
     if not tools:
         return []
-    return [*msgspec.json.format(msgspec.json.encode(tools), indent=1).decode().split(), *_END]
+    spelt = msgspec.json.encode(tools)
+    if len(spelt) > MOST_TOOLS_BYTES:
+        refuse(f"tools: {len(spelt)} bytes as JSON are more than {MOST_TOOLS_BYTES}; give fewer", "tools")
+    found: list[str] = []
+    for token in _JSON_TOKENS.findall(spelt.decode()):
+        found += token.split()
+    return found + _END

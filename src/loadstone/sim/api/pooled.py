@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from loadstone.sim.api.answer import Answer
@@ -23,8 +23,7 @@ def asked(
     """What such a request comes to: a sequence for each prompt. Raises `ApiError`."""
     if not prompts:
         refuse("there is nothing in it; give at least one text", "input")
-    if len(prompts) > MOST_TEXTS:
-        refuse(f"{len(prompts)} texts are more than {MOST_TEXTS}; send several requests", "input")
+    check_count(len(prompts))
     for prompt in prompts:
         if not prompt:
             refuse("one of the texts is empty", "input")
@@ -40,6 +39,12 @@ def asked(
     )
 
 
+def check_count(texts: int) -> None:
+    """Refuses more texts than one request may have."""
+    if texts > MOST_TEXTS:
+        refuse(f"{texts} texts are more than {MOST_TEXTS}; send several requests", "input")
+
+
 def digest(purpose: bytes, *texts: Any, size: int) -> bytes:
     """Bytes that are a function of the texts (SHAKE-128)."""
     return hashlib.shake_128(b"\0".join([purpose, *(repr(text).encode() for text in texts)])).digest(size)
@@ -51,6 +56,14 @@ class Pooled(Answer):
     def token(self, index: int, choice: int = 0) -> bytes:
         """Nothing: it is not streamed."""
         return b""
+
+    def whole(self) -> bytes:
+        """The body."""
+        return b"".join(self.slices())
+
+    def slices(self) -> Iterator[bytes]:
+        """The body in pieces, a text at a time: spelling all of them takes longer than a step may wait. Some are empty."""
+        raise NotImplementedError
 
     def usage(self, tokens: int = 0) -> dict[str, Any]:
         """Prompts only."""

@@ -19,8 +19,8 @@ from loadstone.sim.options import SimOptions
 from loadstone.sim.words import WORDS
 
 MOST_CHOICES = 128
-MOST_STOPS = 64
-LONGEST_STOP = 1_000
+MOST_STOPS = 16
+LONGEST_STOP = 256
 """Characters."""
 
 TokenCount = Annotated[int, msgspec.Meta(ge=1, le=lengths.MOST_TOKENS)]

@@ -6,6 +6,7 @@ but the same each time, and a text that repeats the question is above one that d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Annotated, Any, NamedTuple
 
@@ -17,6 +18,9 @@ from loadstone.sim.api.errors import decode, known_model, refuse
 from loadstone.sim.api.request import Number
 from loadstone.sim.options import SimOptions
 from loadstone.sim.words import MESSAGE_TOKENS, SEPARATOR
+
+MOST_CHARS = 1 << 24
+"""Of all pairs of one request; a question counts with each of its documents."""
 
 
 class Document(msgspec.Struct):
@@ -82,8 +86,13 @@ def ask_score(body: bytes, options: SimOptions) -> Asked:
 
 
 def _prompts(pairs: list[tuple[str, str]]) -> list[list[str]]:
+    pooled.check_count(len(pairs))
+    chars = sum(len(first) + len(second) for first, second in pairs)
+    if chars > MOST_CHARS:
+        refuse(f"the pairs have {chars} characters, more than {MOST_CHARS}; send several requests")
     separators = [SEPARATOR] * MESSAGE_TOKENS
-    return [[*first.split(), *separators, *second.split()] for first, second in pairs]
+    words = {first: first.split() for first, _ in pairs}
+    return [[*words[first], *separators, *second.split()] for first, second in pairs]
 
 
 def score(first: str, second: str) -> float:
@@ -97,15 +106,17 @@ def score(first: str, second: str) -> float:
 class RerankAnswer(pooled.Pooled):
     """The spelling of ranks: the best first, among equals the earlier."""
 
-    def whole(self) -> bytes:
+    def slices(self) -> Iterator[bytes]:
         """The documents as they rank."""
         details: Details = self.asked.details
-        scored = [(score(*pair), number, pair[1]) for number, pair in enumerate(details.pairs)]
+        scored = []
+        for number, pair in enumerate(details.pairs):
+            scored.append((score(*pair), number, pair[1]))
+            yield b""
         best = sorted(scored, key=lambda found: (-found[0], found[1]))[: details.top]
         results = [self._result(details.documents, *found) for found in best]
-        return msgspec.json.encode(
-            {"id": self.id, "model": self.asked.model, "usage": self.usage(), "results": results}
-        )
+        facts = {"id": self.id, "model": self.asked.model, "usage": self.usage()}
+        yield msgspec.json.encode({**facts, "results": results})
 
     @staticmethod
     def _result(documents: bool, relevance: float, index: int, text: str) -> dict[str, Any]:
@@ -116,12 +127,12 @@ class RerankAnswer(pooled.Pooled):
 class ScoreAnswer(pooled.Pooled):
     """The spelling of scores."""
 
-    def whole(self) -> bytes:
+    def slices(self) -> Iterator[bytes]:
         """The scores, in the order of the pairs."""
         details: Details = self.asked.details
-        data = [
-            {"index": number, "object": "score", "score": score(*pair)}
-            for number, pair in enumerate(details.pairs)
-        ]
+        data = []
+        for number, pair in enumerate(details.pairs):
+            data.append({"index": number, "object": "score", "score": score(*pair)})
+            yield b""
         facts = {"id": self.id, "object": "list", "created": self.created, "model": self.asked.model}
-        return msgspec.json.encode({**facts, "data": data, "usage": self.usage()})
+        yield msgspec.json.encode({**facts, "data": data, "usage": self.usage()})

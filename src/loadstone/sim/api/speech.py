@@ -45,7 +45,7 @@ def piece(choice: Choice, stops: tuple[str, ...], index: int) -> str:
     if not stops:
         return WORDS[(choice.start_word + index) % len(WORDS)]
     begin, end = _shown(choice, stops, place), _shown(choice, stops, place + 1)
-    first = max(place - sum(map(len, stops)), 0)  # nothing older is still held back
+    first = max(place - max(map(len, stops)), 0)  # nothing older is still held back
     skipped = length(_speech(choice), first)
     return passage(_speech(choice) + first, place + 1 - first)[begin - skipped : end - skipped]
 

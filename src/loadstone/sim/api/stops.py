@@ -1,12 +1,14 @@
 """Stop strings: where the passage ends for them, and what may be shown of it before. Pure.
 
-The passage is known beforehand and repeats itself, so one round of it tells whether a stop string ever comes.
+The passage is known beforehand and repeats itself, so one round of it tells whether a stop string ever comes, and what is
+held back depends on the place in the round alone. One rule: neither looks at more than a round and the longest stop string.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -29,7 +31,9 @@ def cut(start: int, tokens: int, stops: Sequence[str], fewest: int = 0) -> Cut |
     Those that are complete within the first `fewest` tokens do not count.
     """
     longest = max(map(len, stops), default=0)
-    looked = min(tokens, fewest + len(WORDS) + longest)  # a token is longer than one character
+    first = max(min(fewest, tokens) - longest, 0)  # a token is longer than one character
+    start, tokens, fewest, skipped = start + first, tokens - first, fewest - first, length(start, first)
+    looked = min(tokens, fewest + len(WORDS) + longest)
     text = passage(start, looked)
     floor = length(start, min(fewest, looked))
     found = []
@@ -41,7 +45,7 @@ def cut(start: int, tokens: int, stops: Sequence[str], fewest: int = 0) -> Cut |
         return None
     end, number, at = min(found)
     ends = list(accumulate(len(WORDS[(start + i) % len(WORDS)]) for i in range(looked)))
-    return Cut(bisect_left(ends, end) + 1, at, stops[number])
+    return Cut(first + bisect_left(ends, end) + 1, skipped + at, stops[number])
 
 
 def held(text: str, stops: Sequence[str]) -> int:
@@ -50,14 +54,21 @@ def held(text: str, stops: Sequence[str]) -> int:
 
 
 def _overlap(text: str, stop: str) -> int:
-    for size in range(min(len(stop) - 1, len(text)), 0, -1):
-        if text.endswith(stop[:size]):
-            return size
+    at = text.find(stop[0], max(len(text) - len(stop) + 1, 0))
+    while at >= 0:
+        if stop.startswith(text[at:]):
+            return len(text) - at
+        at = text.find(stop[0], at + 1)
     return 0
 
 
-def shown(start: int, tokens: int, stops: Sequence[str]) -> int:
+def shown(start: int, tokens: int, stops: tuple[str, ...]) -> int:
     """How many characters of `passage(start, tokens)` may be shown while it goes on."""
     longest = max(map(len, stops), default=0)
     tail = min(tokens, longest)
-    return length(start, tokens) - held(passage(start + tokens - tail, tail), stops)
+    return length(start, tokens) - _held((start + tokens - tail) % len(WORDS), tail, stops)
+
+
+@lru_cache(maxsize=1024)
+def _held(start: int, tokens: int, stops: tuple[str, ...]) -> int:
+    return held(passage(start, tokens), stops)
