@@ -76,11 +76,27 @@ def test_a_smaller_step_holds_fewer_sequences() -> None:
     assert limits(max_num_batched_tokens=100, num_speculative_tokens=3).max_num_seqs == 25
 
 
+def test_more_drafts_than_a_step_has_tokens_for_are_refused_by_their_name() -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"^num_speculative_tokens = 100: with its drafts one request takes 101 tokens a step.*is 100\.",
+    ):
+        limits(max_num_batched_tokens=100, num_speculative_tokens=100)
+    assert limits(max_num_batched_tokens=101, num_speculative_tokens=100).max_num_seqs == 1
+
+
+def test_a_device_without_a_model_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"^gpu = h100: which model runs on it is not said; give one: model="
+    ):
+        deployment(SimOptions(gpu="h100"))
+    with pytest.raises(UsageError, match=r"^--gpu nope: not known"):
+        deployment(SimOptions(gpu="nope"))
+
+
 def test_more_sequences_than_a_step_has_tokens_for_are_refused() -> None:
     with pytest.raises(UsageError, match=r"max_num_seqs = 26: that many take 104 tokens a step.*is 100"):
         engine(max_num_seqs=26, max_num_batched_tokens=100, num_speculative_tokens=3)
-    with pytest.raises(UsageError, match="max_num_seqs = 1: that many take 5 tokens"):
-        engine(max_num_batched_tokens=4, num_speculative_tokens=4)
 
 
 # ---- a model on a device ------------------------------------------------------------------------------------
@@ -120,7 +136,7 @@ def test_a_model_that_does_not_fit_is_refused() -> None:
     ("options", "message"),
     [
         ({"gpu": "h1000", "model": "llama-3.1-8b"}, "h1000"),
-        ({"gpu": "h100", "model": "sim"}, "'sim' is not known"),
+        ({"gpu": "h100", "model": "simm"}, "'simm' is not known"),
         ({**LLAMA, "tensor_parallel_size": 3}, "32 heads"),
         ({"num_speculative_tokens": 1, "acceptance_rates": "0.8+x"}, "between 0 and 1"),
         ({"num_speculative_tokens": 1, "acceptance_rates": "1.1"}, "between 0 and 1"),

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
+from msgspec import inspect
 
+from loadstone import config
 from loadstone.errors import UsageError
 from loadstone.sim.options import SimOptions, check_given, from_url
 
@@ -28,6 +31,15 @@ def test_keys_are_typed() -> None:
         ("sim:step_ms=nan", "sim: step_ms: Expected `float` > 0.0."),
         ("sim:port=70000", "sim: port: Expected `int` <= 65535."),
         ("sim:reasoning=some", "sim: reasoning: Invalid enum value 'some'."),
+        ("sim:model=", "sim: 'model' is empty; give it a value, or leave it out."),
+        ("sim:gpu= ,model=m", "sim: 'gpu' is empty; give it a value, or leave it out."),
+        ("sim:block_size=100000000000000000000", "sim: block_size: Expected `int` <= 1000000000."),
+        ("sim:default_max_tokens=1000001", "sim: default_max_tokens: Expected `int` <= 1000000."),
+        ("sim:data_parallel_size=1025", "sim: data_parallel_size: Expected `int` <= 1024."),
+        ("sim:prefill_replicas=1025", "sim: prefill_replicas: Expected `int` <= 1024."),
+        ("sim:num_speculative_tokens=257", "sim: num_speculative_tokens: Expected `int` <= 256."),
+        ("sim:kv_transfer_gbps=1e-300", "sim: kv_transfer_gbps: Expected `float` >= 0.001."),
+        ("sim:prefill_us_per_token=1e7", "sim: prefill_us_per_token: Expected `float` <= 1000000.0."),
     ],
 )
 def test_wrong_options_get_one_sentence(url: str, message: str) -> None:
@@ -85,6 +97,44 @@ def test_flags_that_were_given_are_named_as_flags() -> None:
     check_given({"gpu": "h100", "max_num_seqs": 3}, options)
     with pytest.raises(UsageError, match=r"^--step-ms has no effect: the model on its gpu"):
         check_given({"gpu": "h100", "step_ms": 10.0}, options)
+
+
+def bounds(leaf: config.Option) -> list[int | float]:
+    """The greatest number that a leaf's own type allows; none for a leaf without numbers."""
+    return [core.le for core in leaf.cores if isinstance(core, inspect.IntType | inspect.FloatType)]
+
+
+NUMBERS = [leaf for leaf in config.leaves(SimOptions) if bounds(leaf)]
+
+
+def test_every_number_has_a_bound() -> None:
+    assert len(NUMBERS) == 23
+    assert all(most is not None for leaf in NUMBERS for most in bounds(leaf))
+
+
+@pytest.mark.parametrize("leaf", NUMBERS, ids=lambda leaf: leaf.path)
+def test_an_address_and_a_flag_have_the_same_bounds(leaf: config.Option) -> None:
+    (most,) = bounds(leaf)
+    for number in (most, most * 10 + 1):
+        try:
+            flag = config.from_flags(SimOptions, [leaf], {leaf.path: [str(number)]})
+        except UsageError:
+            flag = None
+        try:
+            address = msgspec.convert({leaf.path: str(number)}, SimOptions, strict=False)
+        except msgspec.ValidationError:
+            address = None
+        assert (
+            flag
+            == address
+            == (msgspec.structs.replace(SimOptions(), **{leaf.path: number}) if number == most else None)
+        )
+
+
+@pytest.mark.parametrize("names", ["", ",", " , ", " "])
+def test_a_model_has_a_name(names: str) -> None:
+    with pytest.raises(UsageError, match=r"^model = .* has no name in it; give one, or several as A,B\.$"):
+        SimOptions(model=names)
 
 
 def test_faults_are_joined_in_an_address() -> None:

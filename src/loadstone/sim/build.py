@@ -87,6 +87,11 @@ def _sequences(options: SimOptions, default: int, tokens: int) -> int:
     """How many run together: as told, which must not be more than all fit in a step of so many tokens, else as many as do."""
     each = 1 + options.num_speculative_tokens
     fit, asked = tokens // each, options.max_num_seqs or 1
+    if not fit:
+        raise UsageError(
+            f"num_speculative_tokens = {options.num_speculative_tokens}: with its drafts one request takes {each} tokens a step,"
+            f" and max_num_batched_tokens is {tokens}. Lower the one or raise the other."
+        )
     if asked > fit:
         raise UsageError(
             f"max_num_seqs = {asked}: that many take {asked * each} tokens a step, drafts included, and max_num_batched_tokens"

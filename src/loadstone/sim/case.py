@@ -5,6 +5,7 @@ One rule: whoever asks which model runs on which devices asks here, so that an e
 
 from __future__ import annotations
 
+from loadstone.errors import UsageError
 from loadstone.roofline import calibration, gpus
 from loadstone.roofline.case import Asked, Case, case, convert
 from loadstone.roofline.setup import Efficiency
@@ -29,6 +30,11 @@ def modelled(options: SimOptions) -> tuple[Case, Efficiency] | None:
     if options.gpu is None:
         return (measured.case(), efficiency) if measured else None
     named = gpus.find(options.gpu)
+    if options.hf_config_path is None and options.model == SimOptions().model:
+        raise UsageError(
+            f"gpu = {options.gpu}: which model runs on it is not said; give one: model=llama-3.1-8b in an address, --model"
+            " llama-3.1-8b as a flag, or hf_config_path (its config.json)."
+        )
     hardware = measured.hardware if measured else None
     same = hardware is not None and hardware.name == named.name
     return case(asked_of(options), hardware if same else named), efficiency

@@ -7,17 +7,28 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from loadstone.config import ENGINE, MASK, Count, CountOrZero, Seed, option
+from loadstone.config import ENGINE, MASK, Seed, option
 from loadstone.config.secrets import named_like_secret
 from loadstone.errors import UsageError, did_you_mean
 from loadstone.roofline.setup import KvType, Weights
+from loadstone.sim.lengths import MOST_TOKENS
 
 Milliseconds = Annotated[float, msgspec.Meta(gt=0, le=3.6e6)]
-Microseconds = Annotated[float, msgspec.Meta(ge=0, le=3.6e9)]
 """Bounded by an hour: an endless step is an engine that hangs, which is not meant."""
+Microseconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+"""Bounded by a second for a token or a request: a step has many, and moments in ns have to fit 64 bits."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-PositiveRate = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+Gigabits = Annotated[float, msgspec.Meta(ge=1e-3, le=1e6)]
+"""Per second."""
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+CountOrZero = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+"""More is a slip of the hand; the flags of every verb have this bound."""
+AnswerTokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
+Drafts = Annotated[int, msgspec.Meta(ge=0, le=256)]
+Engines = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+EnginesOrNone = Annotated[int, msgspec.Meta(ge=0, le=1024)]
+"""Bounded, because each has a KV cache and counts of its own: a thousand take a second to make and 40 MB."""
 Dimensions = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
@@ -102,7 +113,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Count, option("--pipeline-parallel-size", help="Groups that share the layers.", group="Hardware")
     ] = 1
     data_parallel_size: Annotated[
-        Count, option("--data-parallel-size", help="Engines behind one router.", group="Hardware")
+        Engines, option("--data-parallel-size", help="Engines behind one router.", group="Hardware")
     ] = 1
     enable_expert_parallel: Annotated[
         bool,
@@ -200,7 +211,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         option("--enable-prefix-caching", help="Reuse the KV cache of equal beginnings.", group="Memory"),
     ] = True
     num_speculative_tokens: Annotated[
-        CountOrZero,
+        Drafts,
         option(
             "--num-speculative-tokens", help="Draft tokens of a step; 0: no speculation.", group="Speculation"
         ),
@@ -227,7 +238,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         option("--router", help="Which engine a request goes to.", group="Deployment"),
     ] = "round-robin"
     prefill_replicas: Annotated[
-        CountOrZero,
+        EnginesOrNone,
         option(
             "--prefill-replicas",
             help="Engines that only take in prompts and hand the KV cache on; 0: every engine does both.",
@@ -235,7 +246,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = 0
     kv_transfer_gbps: Annotated[
-        PositiveRate,
+        Gigabits,
         option(
             "--kv-transfer-gbps", help="Rate of handing a KV cache on, Gbit/s a request.", group="Deployment"
         ),
@@ -258,7 +269,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = "even"
     default_max_tokens: Annotated[
-        Count,
+        AnswerTokens,
         option("--default-max-tokens", help="Longest answer when a request names no limit.", group="Answers"),
     ] = 256
     reasoning: Annotated[
@@ -302,6 +313,10 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         option("--fault-preflight", help="Preflight requests get faults too; else never.", group="Faults"),
     ] = False
 
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise UsageError(f"model = {self.model!r} has no name in it; give one, or several as A,B.")
+
     @property
     def models(self) -> tuple[str, ...]:
         """Every model it answers to, all in the same way."""
@@ -315,6 +330,8 @@ def from_url(url: str) -> SimOptions:
         if not pair.strip():
             continue
         key, value = _pair(pair, named_like_secret(url))
+        if not value:
+            raise UsageError(f"{ENGINE} {key!r} is empty; give it a value, or leave it out.")
         if key in values:
             advice = (
                 f"join several with {JOINS}: fault=eof{JOINS}reset." if key == "fault" else "give it once."
