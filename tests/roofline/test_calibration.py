@@ -62,12 +62,25 @@ def test_what_is_not_known_has_no_key():
         ("", "is no calibration of this version"),
         (text(MADE).replace("bandwidth = 0.71", "bandwidth = -1"), "is damaged"),
         (text(MADE).replace('kind = "decode"', 'kind = "x"'), "is damaged"),
+        (
+            text(MADE).replace("num_speculative_tokens = 0", "num_speculative_tokens = 99999999999"),
+            "cal.toml: setup num_speculative_tokens = 99999999999: must be at most 1,000",
+        ),
+        (
+            text(MADE).replace("data_parallel_size = 1", "data_parallel_size = -4"),
+            "data_parallel_size = -4: must be 1 or more",
+        ),
     ],
 )
 def test_what_is_no_calibration_is_refused(tmp_path, content, message):
     (tmp_path / "cal.toml").write_text(content)
     with pytest.raises(UsageError, match=message):
         read(tmp_path / "cal.toml")
+
+
+def test_a_file_that_never_ends_is_not_read_to_its_end():
+    with pytest.raises(UsageError, match="/dev/zero: cannot be read: it is longer than 4 MiB"):
+        read("/dev/zero")
 
 
 def test_a_missing_file_says_so(tmp_path):

@@ -126,7 +126,11 @@ def test_another_accelerator_comes_from_a_file(tmp_path):
     ("text", "why"),
     [
         (OWN.replace("bandwidth", "bandwith"), r"bandwith.*Fields: name, title, memory_bytes"),
-        (OWN.replace("1.008e12", "-1.0"), r"> 0.*bandwidth"),
+        (OWN.replace("1.008e12", "-1.0"), r">= 1000000\.0.*bandwidth"),
+        (OWN.replace("1.008e12", "inf"), r"<= 1.*bandwidth"),
+        (OWN.replace("1.008e12", "nan"), r"bandwidth"),
+        (OWN.replace("1.008e12", "1e-300"), r">= 1000000\.0.*bandwidth"),
+        (OWN.replace("165.2e12", "1e300"), r"<= 1.*flops"),
         (OWN.replace("bf16", "bf32"), r"bf32"),
         ("name =", r"not TOML"),
     ],
@@ -136,6 +140,11 @@ def test_a_file_with_a_mistake_says_where(tmp_path, text, why):
     path.write_text(text)
     with pytest.raises(UsageError, match=why):
         find(str(path))
+
+
+def test_a_file_that_never_ends_is_not_read_to_its_end():
+    with pytest.raises(UsageError, match="it is longer than 4 MiB"):
+        find("/dev/zero")
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):

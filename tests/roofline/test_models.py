@@ -160,3 +160,8 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     assert "it is no object but list" in refusal(str(missing))
     missing.write_text("{}")
     assert "num_hidden_layers is missing" in refusal(str(missing))
+    for levels, said in ((100_000, "it is nested too deep"), (990, "")):
+        missing.write_text('{"text_config":' * levels + "{}" + "}" * levels)
+        assert said in refusal(str(missing))
+    missing.write_bytes(b" " * (5 << 20))
+    assert "it is longer than 4 MiB" in refusal(str(missing))

@@ -14,7 +14,8 @@ import msgspec
 import tomli_w
 
 from loadstone.errors import UsageError
-from loadstone.roofline.case import Asked, Case, case
+from loadstone.roofline import small_file
+from loadstone.roofline.case import Asked, Case, case, checked
 from loadstone.roofline.gpu import Gpu
 from loadstone.roofline.setup import Efficiency
 
@@ -107,7 +108,7 @@ def read(path: str | Path) -> Calibration:
     """The calibration in a file. UsageError: there is none, or it is damaged or from another version."""
     where = Path(path)
     try:
-        values = tomllib.loads(where.read_text("utf-8"))
+        values = tomllib.loads(small_file.read(where).decode())
     except OSError as error:
         raise UsageError(
             f"{path}: cannot be read: {error.strerror}. Give the file that --fit wrote."
@@ -120,11 +121,13 @@ def read(path: str | Path) -> Calibration:
             " again with loadstone roofline --fit."
         )
     try:
-        return msgspec.convert(values, Calibration)
+        found = msgspec.convert(values, Calibration)
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{path}: is damaged: {error}. Make it again with loadstone roofline --fit."
         ) from None
+    checked(found.setup, f"{path}: setup")
+    return found
 
 
 def text(calibration: Calibration) -> str:

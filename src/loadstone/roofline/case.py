@@ -14,6 +14,10 @@ from loadstone.roofline.setup import FLOOR, Efficiency, KvType, Parallel, Precis
 from loadstone.roofline.shape import Shape
 from loadstone.roofline.weights import weights_of
 
+MOST_DEVICES = 65_536
+MOST_DRAFTS = 1_000
+"""No server is so large, and no draft so long: numbers above are slips."""
+
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """What the roofline of a server depends on."""
@@ -157,14 +161,19 @@ def convert(values: dict[str, Any], where: str) -> Asked:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$.")
         raise UsageError(f"{where} {place.rstrip('`')}: {what}.") from None
-    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
-        if getattr(found, name) < 1:
-            raise UsageError(f"{where} {name} = {getattr(found, name)}: must be 1 or more.")
-    if found.num_speculative_tokens < 0:
-        raise UsageError(
-            f"{where} num_speculative_tokens = {found.num_speculative_tokens}: must be 0 or more."
-        )
-    return found
+    return checked(found, where)
+
+
+def checked(asked: Asked, where: str) -> Asked:
+    """The same. UsageError: a number in it is out of range."""
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    bounds = {**dict.fromkeys(sizes, (1, MOST_DEVICES)), "num_speculative_tokens": (0, MOST_DRAFTS)}
+    for name, (least, most) in bounds.items():
+        value = getattr(asked, name)
+        if not least <= value <= most:
+            bound = f"{least} or more" if value < least else f"at most {most:,}"
+            raise UsageError(f"{where} {name} = {value}: must be {bound}.")
+    return asked
 
 
 def settled(words: str, model: str | None, where: str = "--roofline") -> Case:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from loadstone.errors import UsageError, did_you_mean
+from loadstone.roofline import small_file
 from loadstone.roofline.gpu import Compute, Gpu
 
 MIB = 2**20
@@ -364,7 +365,7 @@ def from_file(path: Path) -> Gpu:
     What names no source comes from the file itself. UsageError: the file cannot be read, or a field is wrong.
     """
     try:
-        fields = tomllib.loads(path.read_text("utf-8"))
+        fields = tomllib.loads(small_file.read(path).decode())
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"--gpu {path}: {reason}. Give a known name or the path of a TOML file.") from None

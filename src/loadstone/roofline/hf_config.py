@@ -67,6 +67,8 @@ STRETCHED = ("llama3", "longrope", "su")
 """Kinds of stretched positions whose files give the length that they come to."""
 LONGEST = 1 << 40
 """No context is longer."""
+MOST_LAYERS = 4096
+"""No model is deeper; layers are looked at one by one."""
 NOT_TRANSFORMERS = (
     "attn_layer_period",
     "block_configs",
@@ -81,6 +83,8 @@ NOT_TRANSFORMERS = (
     "state_size",
 )
 """Keys of models whose layers differ in kind: state spaces, linear attention, or searched layer by layer."""
+OTHER_FAMILIES = frozenset(("bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "lfm2", "lfm2_moe", "mamba", "mamba2", "nemotron_h", "plamo2", "qwen3_next", "recurrent_gemma", "retnet", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"))  # fmt: skip
+"""Families of such models, whatever keys their files have."""
 OTHER_WISE = {
     "index_topk": "is set: its attention reads a choice of the tokens (DeepSeek sparse attention)",
     "num_kv_shared_layers": "is set: some of its layers keep no keys and values of their own",
@@ -104,7 +108,7 @@ def shape_of(config: Mapping[str, Any], name: str) -> Shape:
         raise UsageError(f"config.json of {name}: it is no object but {type(config).__name__}.")
     it = Config(whole(language_part(config)), name)
     refuse_other_kinds(it)
-    layers, hidden, heads = it.needed(*LAYERS), it.needed(*HIDDEN), it.needed(*HEADS)
+    layers, hidden, heads = it.needed(*LAYERS, most=MOST_LAYERS), it.needed(*HIDDEN), it.needed(*HEADS)
     experts = it.size(*EXPERTS, least=0) or 0
     experts = 0 if experts == 1 else experts
     dense_layers = count_dense(it, layers) if experts else 0
@@ -170,6 +174,8 @@ def refuse_other_kinds(it: Config) -> None:
     key, value = it.first(NOT_TRANSFORMERS)
     if value is not None:
         raise it.wrong(key, "belongs to a model whose layers are not all attention", ONLY)
+    if it.family in OTHER_FAMILIES:
+        raise it.wrong("model_type", f"is {it.family}, whose layers are not all attention", ONLY)
     kinds = it.config.get("attn_type_list")
     if isinstance(kinds, list) and any(kind != 1 for kind in kinds):
         raise it.wrong("attn_type_list", "has layers of linear attention", ONLY)

@@ -37,9 +37,11 @@ GIVE_TYPE = "Take it out of the file and say in which type the weights are."
 
 def weights_type(it: Config) -> Weights:
     """The type in which the weights are stored: by their quantization, else by `dtype`; bf16 where nothing is said."""
-    quantization = it.first(("quantization_config", "compression_config"))[1]
+    key, quantization = it.first(("quantization_config", "compression_config"))
     if isinstance(quantization, Mapping):
         return quantized_type(it, quantization)
+    if quantization is not None:
+        raise it.wrong(key, f"is {quantization!r:.40} and no object", GIVE_TYPE)
     key, value = it.first(DTYPES)
     if value is None:
         return "bf16"

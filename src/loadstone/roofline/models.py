@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from loadstone.errors import UsageError, did_you_mean
+from loadstone.roofline import small_file
 from loadstone.roofline.hf_config import shape_of
 from loadstone.roofline.setup import Weights
 from loadstone.roofline.shape import Latent, Shape
@@ -201,16 +202,22 @@ def by_name(name: str) -> Shape | None:
 def from_file(path: Path) -> Shape:
     """The shape that a `config.json`, or the one in a folder, describes; it is called after its folder."""
     file = path / "config.json" if path.is_dir() else path
+    deep = UsageError(f"model: {file}: is no config.json: it is nested too deep. Give the model's own one.")
     try:
-        config = json.loads(file.read_bytes())
+        config = json.loads(small_file.read(file))
     except OSError as error:
         raise UsageError(
             f"model: {file}: cannot be read: {error.strerror}. Give a config.json or its folder."
         ) from None
     except ValueError as error:
         raise UsageError(f"model: {file}: is no JSON: {error}. Give the model's own config.json.") from None
+    except RecursionError:
+        raise deep from None
     name = called(file)
-    shape = shape_of(config, name)
+    try:
+        shape = shape_of(config, name)
+    except RecursionError:
+        raise deep from None
     return msgspec.structs.replace(shape, source=shape.source.replace(f"config.json of {name}", str(file), 1))
 
 
