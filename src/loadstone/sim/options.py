@@ -30,6 +30,8 @@ Engines = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 EnginesOrNone = Annotated[int, msgspec.Meta(ge=0, le=1024)]
 """Bounded, because each has a KV cache and counts of its own: a thousand take a second to make and 40 MB."""
 Dimensions = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+BlockTokens = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+"""An engine notes something for each place in a block."""
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 LINEAR = ("step_ms", "step_us_per_sequence", "prefill_us_per_token")
@@ -193,7 +195,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = "fcfs"
     block_size: Annotated[
-        Count, option("--block-size", help="Tokens of one KV cache block.", group="Memory")
+        BlockTokens, option("--block-size", help="Tokens of one KV cache block.", group="Memory")
     ] = 16
     gpu_memory_utilization: Annotated[
         Share, option("--gpu-memory-utilization", help="Share of the device's memory to use.", group="Memory")
