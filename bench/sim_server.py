@@ -1,13 +1,16 @@
 """Whether the built-in engine keeps its own time: 300 streams at 10 ms a step, on one core, read by wrk on the others.
 
 By the server's own log of its steps (`--steps`). A step begins before the tokens of the one before are sent, so the burst of
-sends, which takes some ms itself, is told beside it and not part of the jitter.
+sends, which takes some ms itself, is told beside it and not part of the jitter. Its page of metrics is scraped each second
+meanwhile, as a run of `loadstone profile` does.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +36,7 @@ TOKENS = (100, 300)
 """Answers are evenly between so long, so that they neither begin nor end all at once."""
 FULL = 0.9
 """Steps count from so great a share of the streams on; the others are at the start and the end."""
+SCRAPE_S = 1.0
 MS = 1e6
 
 
@@ -42,7 +46,7 @@ def measure(ground: Ground) -> list[Item]:
     core, *others = sorted(os.sched_getaffinity(0))
     with simulator(_options(log), {core}) as server:
         cpu_s, waited_s, began_s = server.cpu_s(), _waited_s(server.process.pid), time.monotonic()
-        with _only_on(others or [core]):
+        with _only_on(others or [core]), _scraped(server.port) as pages_s:
             wrk.cpu_s(server.port, _bodies(), streams, seconds, ground.folder)
         elapsed_s = time.monotonic() - began_s
         busy, waited = (
@@ -61,6 +65,15 @@ def measure(ground: Ground) -> list[Item]:
         Item("simulator: burst of sends, p50", "ms", [quantile(burst, 0.5)]),
         Item("simulator: burst of sends, p99", "ms", [quantile(burst, 0.99)]),
         Item("simulator: burst of sends, max", "ms", [quantile(burst, 1.0)]),
+        Item(
+            "simulator: pages of metrics meanwhile",
+            "",
+            [len(pages_s)],
+            seconds / SCRAPE_S - 1,
+            "at least",
+            True,
+        ),
+        Item("simulator: a page, from request to its end, max", "ms", [max(pages_s) * 1000]),
         Item("simulator: its core busy", "", [busy]),
         Item("simulator: waited for its core, which others had", "", [waited]),
     ]
@@ -93,6 +106,32 @@ def _options(log: Path) -> dict[str, Any]:
 def _waited_s(pid: int) -> float:
     """Time in which it could have run and others had its core: above a few per mille the machine is not its own."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
+@contextmanager
+def _scraped(port: int) -> Iterator[list[float]]:
+    """Scrapes the page of metrics each second meanwhile; how long each took, in seconds."""
+    found: list[float] = []
+    over = threading.Event()
+
+    def scrape() -> None:
+        while True:
+            began_s = time.monotonic()
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            connection.request("GET", "/metrics")
+            connection.getresponse().read()
+            connection.close()
+            found.append(time.monotonic() - began_s)
+            if over.wait(SCRAPE_S):
+                return
+
+    scraper = threading.Thread(target=scrape)
+    scraper.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        scraper.join()
 
 
 @contextmanager
