@@ -14,6 +14,16 @@ from loadstone.roofline.case import Asked
 H100 = ("--gpu", "h100", "--model", "llama-3.1-8b")
 
 
+@pytest.mark.parametrize("columns", [20, 30, 40, 60])
+def test_the_page_fits_a_narrow_terminal(loadstone, columns):
+    done = loadstone("roofline", *H100, "--batch", "1,8,4096", columns=columns, PYTHONIOENCODING="utf-8")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert max(map(cell_len, lines)) <= columns
+    assert "  (does not fit)" in lines
+    assert ("tok/s all" in done.stdout) == (columns >= 30)
+
+
 @pytest.mark.parametrize("columns", [80, 100, 120])
 def test_the_page_fits_the_terminal(loadstone, columns):
     done = loadstone("roofline", *H100, "--slo", "tpot<20ms", columns=columns, PYTHONIOENCODING="utf-8")
@@ -116,10 +126,27 @@ def test_the_lists_fit_the_terminal_and_name_their_sources(loadstone, columns):
     assert "datasheet" in whole.stdout
 
 
+def test_the_lists_as_json(loadstone):
+    found = json.loads(loadstone("roofline", "--list", "--json").stdout)
+    first = found["gpus"][0]
+    assert first["bandwidth"] > 1e11
+    assert first["sources"]["bandwidth"]
+    assert {"h100-sxm", "mi300x"} <= {gpu["name"] for gpu in found["gpus"]}
+    assert "llama-3.1-405b" in {model["name"] for model in found["models"]}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--gpu", "h100"), "--model is missing"),
+        ((*H100, "--gpu-memory-utilization", "nan"), "nan is not in the range"),
+        ((*H100, "--batch", ""), "give whole numbers above 0"),
+        ((*H100, "--batch", "1,,2"), "give whole numbers above 0"),
+        ((*H100, "--batch", "99999999999999999999"), "the largest is 1,000,000"),
+        ((*H100, "-dp", "999999999999999"), "data_parallel_size = 999999999999999: must be at most 65,536"),
+        ((*H100, "--slo", "tpot<1e400ms"), "has to be above 0, and finite"),
+        (("--list", "x"), "--list: x has no effect beside it"),
+        (("--list", "--floor"), "--list: floor has no effect beside it"),
         (("--gpu", "h1000", "--model", "llama-3.1-8b"), "Did you mean h100?"),
         (("--gpu", "h100", "--model", "llama-3.1-70b"), "Out of memory"),
         ((*H100, "--batch", "x"), "give whole numbers above 0"),

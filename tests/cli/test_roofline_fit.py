@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import pytest
@@ -85,3 +86,10 @@ def test_two_devices_with_links_are_found(loadstone, run, tmp_path):
     assert told["bandwidth"]["value"] == pytest.approx(0.8, rel=0.02)
     assert told["link"]["used"] == made["reached"]["link"]
     assert told["compute"]["used"] == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_fit_as_json_is_what_the_file_says(loadstone, run, tmp_path):
+    run("a", LLAMA)
+    done = loadstone("roofline", "--fit", "a", "--json", "-o", "a.toml")
+    assert (done.returncode, done.stderr) == (0, "a.toml\n")
+    assert json.loads(done.stdout) == tomllib.loads((tmp_path / "a.toml").read_text())

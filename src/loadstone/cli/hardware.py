@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from loadstone.figures import brief, figures
 from loadstone.roofline.gpus import GPUS
 from loadstone.roofline.models import MODELS
@@ -30,6 +32,12 @@ def listing(width: int, *, sources: bool = False) -> str:
     if sources:
         lines += ["", *_gpu_sources(width), "", *_model_sources(width)]
     return "\n".join(lines)
+
+
+def as_json() -> str:
+    """All that is known of both, sources included, in bytes, bytes/s and FLOP/s; `null` is not known."""
+    known = {"gpus": list(GPUS.values()), "models": list(MODELS.values())}
+    return msgspec.json.format(msgspec.json.encode(known), indent=2).decode()
 
 
 def _gpus(width: int) -> Iterator[str]:

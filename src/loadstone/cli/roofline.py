@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -22,18 +23,11 @@ if TYPE_CHECKING:
 
 DRAWN = (".png", ".svg", ".html")
 ISL, OSL = 1024, 256
+MOST_SEQUENCES = 1_000_000
+"""No engine runs so many together."""
 WEIGHTS = ("fp32", "bf16", "fp8", "int8", "w8a16", "int4", "mxfp4", "fp4", "nvfp4a16")
 KV = ("auto", "fp32", "bf16", "fp8")
 ASSUMED = "assumed; --fit measures it"
-
-
-def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from loadstone.cli.hardware import listing
-
-        width = shutil.get_terminal_size((100, 40)).columns
-        click.echo(listing(width, sources=parameter.name == "list_sources"))
-        ctx.exit()
 
 
 def _names(table: str) -> Sequence[str]:
@@ -44,6 +38,13 @@ def _names(table: str) -> Sequence[str]:
     from loadstone.roofline.models import MODELS
 
     return tuple(MODELS)
+
+
+def _no_nan(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """A range of click lets through what is in no order with its ends."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not in the range 0<x<=1.", ctx, parameter)
+    return value
 
 
 @click.command(context_settings=SETTINGS)
@@ -74,6 +75,7 @@ def _names(table: str) -> Sequence[str]:
 @click.option(
     "--gpu-memory-utilization",
     type=click.FloatRange(0, 1, min_open=True),
+    callback=_no_nan,
     metavar="SHARE",
     help="Share of the memory to use; default: 0.92.",
 )
@@ -125,30 +127,35 @@ def _names(table: str) -> Sequence[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--list",
+    "listed",
     is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list,
     help="List accelerators and models.",
 )
 @click.option(
     "--list-sources",
     is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list,
     help="The same, with the source of every figure.",
 )
 @verbose
 def roofline(
-    runs: tuple[Path, ...], fit: bool, output: Path | None, as_json: bool, verbose: bool, **flags: Any
+    runs: tuple[Path, ...],
+    fit: bool,
+    output: Path | None,
+    as_json: bool,
+    listed: bool,
+    list_sources: bool,
+    verbose: bool,
+    **flags: Any,
 ) -> int:
     """How fast a model can be on a device: decode against the batch, its limits, and what keeps an SLO.
 
     loadstone roofline --gpu h100 --model llama-3.1-8b --slo "tpot<20ms"
     """
+    if listed or list_sources:
+        others = {**flags, "fit": fit, "output": output}
+        return _list(list_sources, as_json, [*map(str, runs), *(name for name in others if others[name])])
     if fit:
-        return _fit(runs, output, flags, verbose)
+        return _fit(runs, output, flags, as_json=as_json, verbose=verbose)
     if runs:
         raise UsageError(f"{runs[0]}: run folders are for --fit; without it name --gpu and --model.")
     _check_output(output, (*DRAWN, ".json"))
@@ -175,6 +182,18 @@ def roofline(
     unicode = "utf" in (sys.stdout.encoding or "").lower()
     color = wants_color(sys.stdout, os.environ)
     click.echo(page(found[0], width=width, color=color, source=found[1], unicode=unicode))
+    return Exit.DONE
+
+
+def _list(sources: bool, as_json: bool, others: Sequence[str]) -> int:
+    """Prints what is known; `others` are what was asked for beside it."""
+    if others:
+        name = others[0].replace("_", "-")
+        raise UsageError(f"--list: {name} has no effect beside it; leave one of them out.")
+    from loadstone.cli import hardware
+
+    width = shutil.get_terminal_size((100, 40)).columns
+    click.echo(hardware.as_json() if as_json else hardware.listing(width, sources=sources))
     return Exit.DONE
 
 
@@ -255,12 +274,17 @@ def _asked(flags: dict[str, Any], known: Asked | None) -> Asked:
 
 
 def _batches(text: str | None) -> list[int]:
+    if text is None:
+        return []
     try:
-        found = [int(word) for word in (text or "").split(",") if word.strip()]
+        found = [int(word) for word in text.split(",")]
     except ValueError:
         found = [0]
-    if any(batch < 1 for batch in found):
-        raise UsageError(f"--batch {text}: give whole numbers above 0, separated by commas, such as 1,8,64.")
+    if not all(1 <= batch <= MOST_SEQUENCES for batch in found):
+        raise UsageError(
+            f"--batch {text!r}: give whole numbers above 0, separated by commas, such as 1,8,64; the largest is"
+            f" {MOST_SEQUENCES:,}."
+        )
     return sorted(set(found))
 
 
@@ -317,7 +341,9 @@ def _drawable() -> None:
         )
 
 
-def _fit(runs: Sequence[Path], output: Path | None, flags: dict[str, Any], verbose: bool) -> int:
+def _fit(
+    runs: Sequence[Path], output: Path | None, flags: dict[str, Any], *, as_json: bool, verbose: bool
+) -> int:
     if not runs:
         raise UsageError("--fit: name the folders of runs, such as loadstone roofline --fit artifacts/*.")
     _check_output(output, (".toml",))
@@ -335,8 +361,11 @@ def _fit(runs: Sequence[Path], output: Path | None, flags: dict[str, Any], verbo
             raise
         words = str(error) or type(error).__name__
         raise LoadstoneError(f"{', '.join(map(str, runs))}: cannot be fitted: {words}.") from None
-    click.echo(page(found, made, shutil.get_terminal_size((100, 40)).columns))
+    if as_json:
+        click.echo(calibration.as_json(made))
+    else:
+        click.echo(page(found, made, shutil.get_terminal_size((100, 40)).columns))
     if output:
         calibration.write(made, output)
-        click.echo(f"\n{output}")
+        click.echo(output if as_json else f"\n{output}", err=as_json)
     return Exit.DONE

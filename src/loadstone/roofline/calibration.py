@@ -6,6 +6,7 @@ Knows neither how it is fitted nor run folders.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -133,6 +134,12 @@ def read(path: str | Path) -> Calibration:
 def text(calibration: Calibration) -> str:
     """The file's text."""
     return HEAD + tomli_w.dumps(_without_none(msgspec.to_builtins(calibration)))
+
+
+def as_json(calibration: Calibration) -> str:
+    """The same as JSON, in the keys of the file."""
+    told = _without_none(msgspec.to_builtins(calibration))
+    return json.dumps(told, indent=2, allow_nan=False)
 
 
 def write(calibration: Calibration, path: str | Path) -> None:

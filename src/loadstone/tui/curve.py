@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from loadstone.figures import brief, figures
 from loadstone.roofline.curve import TPOT, Curve, Objective, Row
 from loadstone.roofline.setup import FLOOR
-from loadstone.terminal import paint, right, wrap
+from loadstone.terminal import fit, paint, right, wrap
 from loadstone.tui.chart import Mark, Panel, beside, chart
 
 GIB = 2**30
@@ -26,6 +26,10 @@ SHORT = {TPOT: "tpot"}
 WIDE = 108
 """From so many cells on the two panels stand beside each other."""
 HEIGHT = 7
+COLUMNS = (0, 1, 2, 3, 4)
+BOUND = 4
+NARROW = (COLUMNS, (0, 1, 3, 4), (0, 1, 3), (0, 1))
+"""Columns of the table, and those that are left where they do not fit."""
 LABEL = 10
 """Cells of what stands before a limit."""
 
@@ -34,7 +38,7 @@ def page(curve: Curve, *, width: int, color: bool, source: str, unicode: bool = 
     """The page. `source` says where the efficiency comes from."""
     sections = [
         _head(curve, width, source),
-        _table(curve),
+        _table(curve, width),
         _drawing(curve, width, unicode),
         _facts(curve, width),
         [line for one in curve.objectives for line in _slo(one, width, color)],
@@ -65,7 +69,21 @@ def _head(curve: Curve, width: int, source: str) -> list[str]:
     ]
 
 
-def _table(curve: Curve) -> list[str]:
+def _table(curve: Curve, width: int) -> list[str]:
+    """The table; on a narrow terminal with remarks below their rows, and with fewer columns."""
+    roomy = _rows(curve, COLUMNS, "   ")
+    if max(map(len, roomy)) <= width:
+        return roomy
+    narrow: list[str] = []
+    for shown in NARROW:
+        narrow = _rows(curve, shown, "  ", width)
+        if max(map(len, narrow)) <= width:
+            break
+    return [fit(line, width) for line in narrow]
+
+
+def _rows(curve: Curve, shown: tuple[int, ...], gap: str, narrow: int | None = None) -> list[str]:
+    """The lines of these columns; `narrow`: remarks stand below, wrapped to so many cells."""
     heads = ("batch", "ITL ms", "tok/s each", "tok/s all", "bound by")
     rows = [
         (
@@ -77,11 +95,14 @@ def _table(curve: Curve) -> list[str]:
         )
         for row in curve.rows
     ]
-    widths = [max(len(line[i]) for line in (heads, *rows)) for i in range(4)]
+    widths = [max(len(line[i]) for line in (heads, *rows)) for i in COLUMNS]
     lines = []
     for line, row in zip((heads, *rows), (None, *curve.rows), strict=True):
-        cells = [right(text, wide) for text, wide in zip(line, widths, strict=False)]
-        lines.append(f"{'   '.join(cells)}   {line[4]:<8}  {_remark(curve, row)}".rstrip())
+        cells = [line[i].ljust(8) if i == BOUND else right(line[i], widths[i]) for i in shown]
+        remark = _remark(curve, row)
+        lines.append((gap.join(cells) + ("" if narrow else f"  {remark}")).rstrip())
+        if narrow and remark:
+            lines += wrap(f"({remark})", narrow, "  ", "  ")
     return lines
 
 
