@@ -8,8 +8,8 @@ import msgspec
 
 Compute = Literal["fp32", "bf16", "fp8", "int8", "fp4"]
 """In which arithmetic matrices are multiplied."""
-BytesPerSecond = Annotated[float, msgspec.Meta(ge=1e6, le=1e18)]
-Flops = Annotated[float, msgspec.Meta(ge=1e6, le=1e21)]
+BytesPerSecond = Annotated[float, msgspec.Meta(ge=1e8, le=1e18)]
+Flops = Annotated[float, msgspec.Meta(ge=1e8, le=1e21)]
 """Bounds far beyond any hardware, within which no time of a step is 0 or endless."""
 
 
