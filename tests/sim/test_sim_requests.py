@@ -18,7 +18,7 @@ from loadstone.sim.api.chat import ChatAnswer
 from loadstone.sim.api.embeddings import EmbeddingAnswer
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.faulty import FaultyServer
-from loadstone.sim.loop import LONGEST_REST_S, Server
+from loadstone.sim.loop import FLUSH_BYTES, LONGEST_REST_S, Connection, Server
 from loadstone.sim.options import SimOptions
 from loadstone.sim.routes import ROUTES
 from loadstone.sim.truth import read_truth
@@ -160,6 +160,31 @@ def test_others_are_served_while_many_vectors_are_spelt(null: bool, monkeypatch:
         served.set()
         found = b"".join(iter(lambda: sock.recv(1 << 16), b""))
     assert [part[:2] for part in found.split(b"\r\n\r\n")[1:]] == [b"{}"] * 3
+
+
+class Slow:
+    """A socket that takes a thousand bytes at a time, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+
+    def send(self, data: bytes) -> int:
+        self.given.append(len(data))
+        return 1000
+
+
+def test_of_what_waits_only_a_piece_is_copied_at_a_time() -> None:
+    server = Server(SimOptions())
+    with socket.socket() as sock:
+        connection = Connection(sock)
+        connection.out += bytes(FLUSH_BYTES + 2500)
+        slow = Slow()
+        connection.sock = slow  # type: ignore[assignment]
+        for _ in range(4):
+            server._flush(connection)
+        assert slow.given == [FLUSH_BYTES, FLUSH_BYTES, FLUSH_BYTES, FLUSH_BYTES - 500]
+        assert len(connection.out) == FLUSH_BYTES - 1500
+    server.close()
 
 
 def test_a_client_may_leave_before_its_answer_is_spelt(

@@ -47,6 +47,8 @@ LONGEST_REST_S = 3600.0
 """Looks up once an hour: the kernel knows no wait of thousands of years."""
 SPELL_NS = 1_000_000
 """So long in a row an answer that takes long is spelt, while others wait."""
+FLUSH_BYTES = 1 << 20
+"""No socket takes more of what waits at a time; copying all of it each time would take long."""
 TRUTH_REST_S = 0.05
 """The truth file is written out when nothing has happened for this long, and at the end."""
 METRICS = "/metrics"
@@ -456,10 +458,21 @@ class Server:
             self._close(connection)
 
     def _flush(self, connection: Connection) -> None:
-        data = bytes(connection.out)
-        connection.out.clear()
+        """Sends of what waits what the socket takes now."""
+        out = connection.out
+        try:
+            sent = connection.sock.send(out[:FLUSH_BYTES])
+        except BlockingIOError:
+            return
+        except OSError:
+            self._close(connection)
+            return
+        del out[:sent]
+        if out:
+            return
         self._look(connection, connection.interest)
-        self._send(connection, data)
+        if connection.closing and connection.turn is None:
+            self._close(connection)
 
     def _close(self, connection: Connection) -> None:
         connection.queue.clear()
