@@ -17,9 +17,11 @@ from loadstone.sim.api.answer import Answer
 from loadstone.sim.api.chat import ChatAnswer
 from loadstone.sim.api.embeddings import EmbeddingAnswer
 from loadstone.sim.deployment import Deployment
+from loadstone.sim.faults.steps import Step
 from loadstone.sim.faulty import FaultyServer
 from loadstone.sim.loop import FLUSH_BYTES, LONGEST_REST_S, Connection, Server
 from loadstone.sim.options import SimOptions
+from loadstone.sim.play import Play
 from loadstone.sim.routes import ROUTES
 from loadstone.sim.truth import read_truth
 
@@ -124,6 +126,32 @@ def test_a_stream_that_cannot_go_on_ends_with_its_connection(
         assert (found.count(b'"content":" '), found.count(b"[DONE]"), found.count(b"HTTP/1.1 ")) == (1, 0, 1)
         assert told(server, post(CHAT, HELLO) + LAST).count(b"HTTP/1.1 200 OK") == 2
     assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_a_fault_that_raises_costs_its_request_alone(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(FaultyServer, "_step", broken)
+    with serving(FaultyServer, fault=("usage-null",)) as server:
+        assert told(server, post(CHAT, {**HELLO, "stream": True})).startswith(b"HTTP/1.1 500 ")
+        assert told(server, LAST).startswith(b"HTTP/1.1 200 OK")
+    assert capfd.readouterr().err.startswith("loadstone: the fault usage-null: ZeroDivisionError: ")
+
+
+def test_a_fault_that_raises_while_it_goes_on_costs_its_request_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = FaultyServer._step
+
+    def later(self: FaultyServer, connection: Connection, play: Play, one: Step | None) -> bool:
+        return broken() if play.truth.bytes_sent else step(self, connection, play, one)
+
+    monkeypatch.setattr(FaultyServer, "_step", later)
+    with serving(FaultyServer, fault=("usage-null",)) as server:
+        found = told(server, post(CHAT, {**HELLO, "stream": True}))
+        assert found.startswith(b"HTTP/1.1 200 OK")
+        assert found.count(b"HTTP/1.1 ") == 1
+        assert told(server, LAST).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_no_step_is_waited_for_longer_than_the_kernel_can(monkeypatch: pytest.MonkeyPatch) -> None:

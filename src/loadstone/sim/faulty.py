@@ -110,9 +110,13 @@ class FaultyServer(Server):
         """Plays until there is something to wait for."""
         if connection.turn is not play:  # the client has left while it waited
             return
-        for _ in range(STEPS_AT_ONCE):
-            if not self._step(connection, play, next(play.steps, None)):
-                return
+        try:
+            for _ in range(STEPS_AT_ONCE):
+                if not self._step(connection, play, next(play.steps, None)):
+                    return
+        except Exception as error:
+            self._fail(connection, f"the fault {play.truth.fault}", error)
+            return
         self._at(play.due_ns, partial(self._go_on, connection, play))
 
     def _step(self, connection: Connection, play: Play, step: Step | None) -> bool:
