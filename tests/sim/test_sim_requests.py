@@ -19,7 +19,7 @@ from loadstone.sim.api.embeddings import EmbeddingAnswer
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.faults.steps import Step
 from loadstone.sim.faulty import FaultyServer
-from loadstone.sim.loop import FLUSH_BYTES, LONGEST_REST_S, Connection, Server
+from loadstone.sim.loop import FLUSH_BYTES, LONGEST_REST_S, MOST_AT_ONCE, Connection, Server
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.routes import ROUTES
@@ -199,6 +199,14 @@ class Slow:
     def send(self, data: bytes) -> int:
         self.given.append(len(data))
         return 1000
+
+
+def test_an_answer_without_an_engine_has_a_bound() -> None:
+    with serving(null=True) as server:
+        for tokens, n, status in ((MOST_AT_ONCE, 1, b"200"), (MOST_AT_ONCE // 2 + 1, 2, b"400")):
+            found = told(server, post(CHAT, {**HELLO, "max_tokens": tokens, "n": n}) + LAST)
+            assert found.startswith(b"HTTP/1.1 " + status)
+    assert b"262146 tokens at once are more than 262144; ask for fewer, or leave null out" in found
 
 
 def test_of_what_waits_only_a_piece_is_copied_at_a_time() -> None:

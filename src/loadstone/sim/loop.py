@@ -49,6 +49,8 @@ SPELL_NS = 1_000_000
 """So long in a row an answer that takes long is spelt, while others wait."""
 FLUSH_BYTES = 1 << 20
 """No socket takes more of what waits at a time; copying all of it each time would take long."""
+MOST_AT_ONCE = 1 << 18
+"""Tokens of an answer without an engine, which is spelt and kept whole."""
 TRUTH_REST_S = 0.05
 """The truth file is written out when nothing has happened for this long, and at the end."""
 METRICS = "/metrics"
@@ -382,6 +384,9 @@ class Server:
         answer, truth = self._prepared(asked, request, received)
         turn = Turn(asked, answer, truth, request.keep_alive)
         if self._options.null:
+            if turn.generates and asked.output_tokens > MOST_AT_ONCE:
+                wish = f"{asked.output_tokens} tokens at once are more than {MOST_AT_ONCE}; ask for fewer, or leave null out"
+                raise ApiError(HTTPStatus.BAD_REQUEST, "BadRequestError", wish)
             data = turn.at_once(time.monotonic_ns())
             self._tallies.at_once(turn)
             if turn.unspelt:

@@ -141,3 +141,13 @@ def test_the_next_turn_begins_with_this_one_and_its_answer(texts: list[str], mor
     follows = keys(*messages, said, {"role": "user", "content": more}, options=options, max_tokens=1)[0]
     assert follows[: len(now)] == now
     assert len(now) == (found.prompt_tokens + tokens) // 4
+
+
+def test_log_probabilities_in_one_piece_have_a_bound() -> None:
+    wishes = {"logprobs": True, "top_logprobs": 20}
+    assert len(asked(CHAT, n=2, max_tokens=6_241, **wishes).choices) == 2
+    assert refused(CHAT, n=2, max_tokens=6_242, **wishes)["message"] == (
+        "262164 log probabilities in one piece are more than 262144; set stream, or ask for fewer"
+    )
+    assert asked(CHAT, n=2, max_tokens=6_242, stream=True, **wishes).stream
+    assert refused(COMPLETIONS, max_tokens=200_000, logprobs=1)["param"] == "logprobs"

@@ -23,6 +23,9 @@ MOST_STOPS = 16
 LONGEST_STOP = 256
 """Characters."""
 
+MOST_LOGPROBS = 1 << 18
+"""Tokens and alternatives of an answer in one piece, which is spelt in one go."""
+
 TokenCount = Annotated[int, msgspec.Meta(ge=1, le=lengths.MOST_TOKENS)]
 Fewest = Annotated[int, msgspec.Meta(ge=0, le=lengths.MOST_TOKENS)]
 Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -100,6 +103,8 @@ def asked(
         ]
     elif texts:
         choices = [_stopped(choice, texts, fewest) for choice in choices]
+    if logprobs is not None and not call.stream:
+        _check_logprobs(sum(choice.output_tokens for choice in choices) * (1 + logprobs))
     wishes = call.stream_options
     usage = bool(wishes and wishes.include_usage)
     return Asked(
@@ -135,6 +140,14 @@ def _check(call: Call, options: SimOptions) -> None:
             f"Got priority {call.priority} but Priority scheduling is not enabled: start the server with"
             " --scheduling-policy priority",
             "priority",
+        )
+
+
+def _check_logprobs(count: int) -> None:
+    if count > MOST_LOGPROBS:
+        refuse(
+            f"{count} log probabilities in one piece are more than {MOST_LOGPROBS}; set stream, or ask for fewer",
+            "logprobs",
         )
 
 
