@@ -88,10 +88,10 @@ class BenchFailed(Exception):
     """A run did not get far enough to be measured."""
 
 
-def profile(folder: Path, port: int, *arguments: str, memory: bool = False) -> Run:
-    """Runs `loadstone profile` against a token server; `memory` samples its size. Raises `BenchFailed`."""
+def profile(folder: Path, port: int, *arguments: str, memory: bool = False, model: str = "tokens") -> Run:
+    """Runs `loadstone profile` against a server of this machine; `memory` samples its size. Raises `BenchFailed`."""
     command = [
-        sys.executable, "-m", "loadstone", "profile", "--url", f"127.0.0.1:{port}", "--model", "tokens",
+        sys.executable, "-m", "loadstone", "profile", "--url", f"127.0.0.1:{port}", "--model", model,
         "--endpoint-type", "chat", "--streaming", "--artifact-dir", str(folder), "--ui", "none", *arguments,
     ]  # fmt: skip
     _adopt_orphans()
