@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from loadstone.checks import Evidence
 from loadstone.metrics import all_metrics
+from loadstone.roofline.case import settled
 from loadstone.summary import measure
 from loadstone.summary.notices import notices
 
@@ -343,3 +345,28 @@ def test_limits_of_several_phases_that_did_not_get_there_bear_their_names(told, 
         "The concurrency of slow was to come to 9 by 7.5 s, but slow stopped after 4 s, when it was 5: a shorter ramp, or a"
         " longer load, gets there.",
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "gpu", "model", "said"),
+    [
+        ("sim:gpu=h200,model=deepseek-v3", "h200", "deepseek-v3", "published runs of DeepSeek took 2.4"),
+        ("sim:gpu=mi300x,model=qwen3-8b", "mi300x", "qwen3-8b", "published runs on AMD took 1.3"),
+        ("sim:gpu=b200,model=qwen3-8b", "b200", "qwen3-8b", "no published run on b200"),
+        ("sim:gpu=h100,model=qwen3-8b", "h100", "qwen3-8b", None),
+        ("sim:gpu=mi300x,model=qwen3-8b,calibration=a.toml", "mi300x", "qwen3-8b", None),
+        ("http://localhost:8000", "h200", "deepseek-v3", None),
+    ],
+)
+def test_a_simulated_device_of_which_the_model_is_known_to_be_too_fast_is_told(
+    told, answer, url, gpu, model, said
+):
+    case = msgspec.to_builtins(settled(f"gpu={gpu},tensor_parallel_size=8", model))
+    found = told(
+        answer(5, 6),
+        environment={"roofline": case},
+        config={"endpoint": {"url": url, "model": model, "streaming": True}},
+    )
+    about = [text for text in found if text.startswith("Its steps are those of the roofline, and ")]
+    assert len(about) == (said is not None)
+    assert said is None or said in about[0]

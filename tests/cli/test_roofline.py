@@ -104,6 +104,28 @@ def test_batches_and_limits_are_those_asked_for(loadstone):
     assert (found["largest"], found["context"]) == (4, 500)
 
 
+def test_an_objective_that_no_batch_keeps_has_an_exit_code_of_its_own(loadstone):
+    for more in ((), ("--json",), ("-o", "x.json")):
+        assert loadstone("roofline", *H100, "--slo", "tpot<5ms", *more).returncode == 3
+        assert loadstone("roofline", *H100, "--slo", "tpot<20ms", *more).returncode == 0
+
+
+def test_what_published_runs_say_against_the_model_is_on_the_page_in_json_and_in_the_figure(
+    loadstone, tmp_path
+):
+    deep = ("--gpu", "h200", "--model", "deepseek-v3", "-tp", "8")
+    said = "published runs of DeepSeek took 2.4 (median) to 3.0 times as long as the model says"
+    assert f"caution: {said}" in " ".join(loadstone("roofline", *deep).stdout.split())
+    assert json.loads(loadstone("roofline", *deep, "--json").stdout)["caution"].startswith(said)
+    assert loadstone("roofline", *deep, "-o", "x.svg").returncode == 0
+    svg = (tmp_path / "x.svg").read_text()
+    assert "Caution: published runs of DeepSeek" in svg.replace("\xa0", " ")
+    assert "assumed, from vLLM" in svg.replace("\xa0", " ")
+    for words in ((*deep, "--floor"), H100):
+        assert "caution" not in loadstone("roofline", *words).stdout
+        assert json.loads(loadstone("roofline", *words, "--json").stdout)["caution"] is None
+
+
 def test_files_are_written_where_asked(loadstone, tmp_path):
     for name in ("x.json", "x.svg"):
         done = loadstone("roofline", *H100, "-o", name)

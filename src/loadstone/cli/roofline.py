@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,7 +19,9 @@ from loadstone.errors import Exit, LoadstoneError, UsageError
 
 if TYPE_CHECKING:
     from loadstone.roofline.case import Asked, Case
+    from loadstone.roofline.curve import Curve
     from loadstone.roofline.setup import Efficiency
+    from loadstone.roofline.validation import Validity
 
 DRAWN = (".png", ".svg", ".html")
 ISL, OSL = 1024, 256
@@ -27,7 +29,20 @@ MOST_SEQUENCES = 1_000_000
 """No engine runs so many together."""
 WEIGHTS = ("fp32", "bf16", "fp8", "int8", "w8a16", "int4", "mxfp4", "fp4", "nvfp4a16")
 KV = ("auto", "fp32", "bf16", "fp8")
-ASSUMED = "assumed; --fit measures it"
+
+
+class Found(NamedTuple):
+    """A curve, where its efficiency comes from, and why it is to be believed less than others."""
+
+    curve: Curve
+    source: str
+    caution: Validity | None
+
+    @property
+    def exit(self) -> Exit:
+        """Whether every objective is kept by some batch."""
+        missed = any(one.row is None for one in self.curve.objectives)
+        return Exit.SLO_MISSED if missed else Exit.DONE
 
 
 def _names(table: str) -> Sequence[str]:
@@ -164,25 +179,45 @@ def roofline(
         text = _json(found)
         if not output:
             click.echo(text)
-            return Exit.DONE
+            return found.exit
         if output.suffix.lower() == ".json":
             _write(output, text)
             click.echo(output)
-            return Exit.DONE
+            return found.exit
     if output:
         _drawable()
         from loadstone.plot._roofline import draw_curve
 
-        click.echo(draw_curve(found[0], output))
-        return Exit.DONE
+        click.echo(draw_curve(found.curve, _notes(found), output))
+        return found.exit
     from loadstone.terminal import wants_color
     from loadstone.tui.curve import page
 
     width = shutil.get_terminal_size((100, 40)).columns
     unicode = "utf" in (sys.stdout.encoding or "").lower()
     color = wants_color(sys.stdout, os.environ)
-    click.echo(page(found[0], width=width, color=color, source=found[1], unicode=unicode))
-    return Exit.DONE
+    click.echo(
+        page(
+            found.curve,
+            width=width,
+            color=color,
+            source=found.source,
+            caution=found.caution,
+            unicode=unicode,
+        )
+    )
+    return found.exit
+
+
+def _notes(found: Found) -> list[str]:
+    """What a figure has to say wherever it is pasted, in sentences."""
+    from loadstone.tui.curve import asked, how, kept
+
+    words = how(found.curve, found.source)
+    notes = [f"{asked(found.curve)}.", f"{words[0].upper()}{words[1:]}."]
+    if found.caution:
+        notes.append(f"Caution: {found.caution.caution}.")
+    return [*notes, *(f"{kept(one).rstrip('.')}." for one in found.curve.objectives)]
 
 
 def _list(sources: bool, as_json: bool, others: Sequence[str]) -> int:
@@ -197,11 +232,11 @@ def _list(sources: bool, as_json: bool, others: Sequence[str]) -> int:
     return Exit.DONE
 
 
-def _curve(flags: dict[str, Any]) -> Any:
-    """The curve that is asked for, and where its efficiency comes from."""
+def _curve(flags: dict[str, Any]) -> Found:
+    """The curve that is asked for."""
     from loadstone.roofline.curve import curve
 
-    case, efficiency, source = _case(flags)
+    case, efficiency, source, warned = _case(flags)
     isl = flags["isl"] or flags["context"] or ISL
     osl = flags["osl"] if flags["osl"] or flags["context"] else OSL
     more = {}
@@ -219,28 +254,34 @@ def _curve(flags: dict[str, Any]) -> Any:
         slo=_slo(flags["slo"]),
         **more,
     )
-    return found, source
+    return Found(found, source, warned)
 
 
-def _case(flags: dict[str, Any]) -> tuple[Case, Efficiency, str]:
-    """What is asked for, and how near to the datasheet it is taken to come."""
+def _case(flags: dict[str, Any]) -> tuple[Case, Efficiency, str, Validity | None]:
+    """What is asked for, how near to the datasheet it is taken to come, and why that may not be believed."""
     from loadstone.roofline import calibration
     from loadstone.roofline.case import case
     from loadstone.roofline.setup import FLOOR, Efficiency
+    from loadstone.roofline.validation import FITTED_VERSIONS, caution
 
     read = calibration.read(flags["calibration"]) if flags["calibration"] else None
     if read and flags["floor"]:
         raise UsageError("--floor and --calibration: the datasheet or what was measured; leave one out.")
     asked = _asked(flags, read.setup if read else None)
     if read is None:
-        return (
-            case(asked),
-            FLOOR if flags["floor"] else Efficiency(),
-            "datasheet" if flags["floor"] else ASSUMED,
-        )
+        plain = case(asked)
+        if flags["floor"]:
+            return plain, FLOOR, "datasheet", None
+        return plain, Efficiency(), f"assumed, from vLLM {FITTED_VERSIONS}; --fit measures it", caution(plain)
     there = read.case()
     found = case(asked, read.hardware if _device(asked.gpu) == _device(read.setup.gpu) else None)
-    return found, read.efficiency, _measured(found, there, Path(flags["calibration"]).name)
+    fitted = None if read.simulated else there
+    return (
+        found,
+        read.efficiency,
+        _measured(found, there, Path(flags["calibration"]).name),
+        caution(found, fitted),
+    )
 
 
 def _measured(found: Case, there: Case, name: str) -> str:
@@ -306,15 +347,21 @@ def _slo(words: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _json(found: Any) -> str:
+def _json(found: Found) -> str:
     import msgspec
 
     from loadstone import __version__
 
-    curve, source = found
+    curve = found.curve
     told = msgspec.to_builtins(curve)
     del told["drawn"]
-    told = {"loadstone_version": __version__, "efficiency_source": source, "largest": curve.largest, **told}
+    told = {
+        "loadstone_version": __version__,
+        "efficiency_source": found.source,
+        "caution": found.caution.caution if found.caution else None,
+        "largest": curve.largest,
+        **told,
+    }
     return json.dumps(told, indent=2, allow_nan=False)
 
 

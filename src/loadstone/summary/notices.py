@@ -12,11 +12,14 @@ import numpy as np
 import polars as pl
 
 from loadstone.checks import Evidence
+from loadstone.config import ENGINE
 from loadstone.figures import brief, counted
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables
 from loadstone.metrics.lengths import checked
+from loadstone.metrics.roofline import case_of
 from loadstone.read.outcome import FAILURES, SUCCESSES
+from loadstone.roofline.validation import caution
 from loadstone.summary.shape import about_load
 from loadstone.summary.transport import about_transport
 
@@ -42,12 +45,26 @@ def notices(evidence: Evidence) -> tuple[str, ...]:
     tables = evidence.tables
     found = (
         *_about_failures(tables),
+        *_about_model(tables),
         *_about_run(tables.run),
         *_about_censored(evidence),
         *about_load(tables),
         *_about_tables(tables),
     )
     return tuple(dict.fromkeys((*tables.run.notices, *found)))
+
+
+def _about_model(tables: Tables) -> Iterator[str]:
+    """Where the built-in engine played a model on a device for which its times are known to be off, or not known at all."""
+    urls, case = tables.config.endpoint.urls, case_of(tables)
+    engine = [url for url in urls if url.startswith(ENGINE)]
+    if case is None or len(engine) < len(urls) or tables.config.server.roofline:
+        return
+    if any("calibration=" in url for url in engine):  # what it was fitted to is not in the folder
+        return
+    found = caution(case)
+    if found is not None:
+        yield f"Its steps are those of the roofline, and {found.caution}."
 
 
 def _about_run(run: RunLog) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from loadstone.figures import brief, figures
 from loadstone.roofline.curve import TPOT, Curve, Objective, Row
 from loadstone.roofline.setup import FLOOR
+from loadstone.roofline.validation import Validity
 from loadstone.terminal import fit, paint, right, wrap
 from loadstone.tui.chart import Mark, Panel, beside, chart
 
@@ -34,10 +35,18 @@ LABEL = 10
 """Cells of what stands before a limit."""
 
 
-def page(curve: Curve, *, width: int, color: bool, source: str, unicode: bool = True) -> str:
-    """The page. `source` says where the efficiency comes from."""
+def page(
+    curve: Curve,
+    *,
+    width: int,
+    color: bool,
+    source: str,
+    caution: Validity | None = None,
+    unicode: bool = True,
+) -> str:
+    """The page. `source` says where the efficiency comes from, `caution` why it is to be believed less than others."""
     sections = [
-        _head(curve, width, source),
+        [*_head(curve, width, source), *_caution(caution, width, color)],
         _table(curve, width),
         _drawing(curve, width, unicode),
         _facts(curve, width),
@@ -47,26 +56,44 @@ def page(curve: Curve, *, width: int, color: bool, source: str, unicode: bool = 
 
 
 def _head(curve: Curve, width: int, source: str) -> list[str]:
+    return [
+        *wrap(asked(curve), width, "  "),
+        *wrap(how(curve, source), width, "  ", "  "),
+    ]
+
+
+def asked(curve: Curve) -> str:
+    """What the page is about."""
     lengths = f"prompt {curve.prompt_tokens:,}"
     if curve.output_tokens is not None:
         lengths += f", answer {curve.output_tokens:,}"
+    return f"{curve.words}, context {curve.context:,} tokens ({lengths})"
+
+
+def how(curve: Curve, source: str) -> str:
+    """How near to the datasheet its steps are taken to come, and by whom."""
     reached = curve.efficiency
     if reached == FLOOR:
         alike = ", every token with the same experts" if curve.experts else ""
-        how = f"at the datasheet's figures{alike}: no real step is faster"
+        words = f"at the datasheet's figures{alike}: no real step is faster"
     else:
         times = ((reached.step_s, "step"), (reached.layer_s, "layer"), (reached.sequence_s, "sequence"))
         more = ", ".join(f"{brief(1e6 * seconds)} us a {what}" for seconds, what in times if seconds)
-        how = (
+        words = (
             f"reaching {brief(100 * reached.bandwidth)} % of the bandwidth and {brief(100 * reached.compute)} % of the FLOP/s"
             f"{', and on top ' if more else ''}{more} ({source})"
         )
     if curve.expert_replicas > 1:
-        how += f"; all {curve.expert_replicas} replicas are taken to have the same batch"
-    return [
-        *wrap(f"{curve.words}, context {curve.context:,} tokens ({lengths})", width, "  "),
-        *wrap(how, width, "  ", "  "),
-    ]
+        words += f"; all {curve.expert_replicas} replicas are taken to have the same batch"
+    return words
+
+
+def _caution(found: Validity | None, width: int, color: bool) -> list[str]:
+    """Why the page is to be believed less than others."""
+    if found is None or found.caution is None:
+        return []
+    first, *rest = wrap(f"caution: {found.caution}.", width, "  ", "  ")
+    return [paint(first, "yellow", color), *rest]
 
 
 def _table(curve: Curve, width: int) -> list[str]:
@@ -199,10 +226,14 @@ def _compute(curve: Curve) -> str:
 
 def _slo(one: Objective, width: int, color: bool) -> list[str]:
     """One objective and the largest batch that keeps it."""
-    asked = f"{SHORT.get(one.name, 'ttft')} < {brief(1e3 * one.limit_s)} ms"
+    limit = f"{SHORT.get(one.name, 'ttft')} < {brief(1e3 * one.limit_s)} ms"
+    first, *rest = wrap(kept(one), width, "  ")
+    return [paint(limit, "green" if one.row else "red", color) + first.removeprefix(limit), *rest]
+
+
+def kept(one: Objective) -> str:
+    """An objective, and the largest batch that keeps it, in a sentence."""
+    limit = f"{SHORT.get(one.name, 'ttft')} < {brief(1e3 * one.limit_s)} ms"
     if one.row is None:
-        first, *rest = wrap(f"{asked}: not kept, {one.why}.", width, "  ")
-        return [paint(asked, "red", color) + first.removeprefix(asked), *rest]
-    text = f"{asked}: batch {one.largest:,}, {brief(one.row.tokens_s)} tokens/s, ITL {brief(1e3 * one.row.step_s)} ms ({one.why})"
-    first, *rest = wrap(text, width, "  ")
-    return [paint(asked, "green", color) + first.removeprefix(asked), *rest]
+        return f"{limit}: not kept, {one.why}."
+    return f"{limit}: batch {one.largest:,}, {brief(one.row.tokens_s)} tokens/s, ITL {brief(1e3 * one.row.step_s)} ms ({one.why})"
