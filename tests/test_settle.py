@@ -144,3 +144,13 @@ def test_the_first_address_names_the_model(tmp_path):
     output = OutputConfig(folder=str(tmp_path / "run"))
     config = Config(endpoint=EndpointConfig(url=("sim:model=one", "sim:model=two")), output=output)
     assert settle(config, "").config.endpoint.model == "one"
+
+
+def test_a_way_between_client_and_server_is_the_virtual_clock_s(tmp_path):
+    def settled(**how):
+        endpoint = EndpointConfig(url="sim:network_us=5", model="m", **how)
+        return settle(Config(endpoint=endpoint, output=OutputConfig(folder=str(tmp_path / "run"))), "")
+
+    with pytest.raises(UsageError, match=r"^sim: network_us: has no effect without --virtual"):
+        settled()
+    assert settled(virtual=True, streaming=True)

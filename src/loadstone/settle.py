@@ -50,7 +50,9 @@ def settle(config: Config, command: str) -> Setting:
         from loadstone.metrics import objectives  # numpy and polars: only when they are needed this early
 
         check_goodput(config, objectives())
-    targets = [target for address in config.endpoint.urls if (target := _target(address))]
+    targets = [
+        target for address in config.endpoint.urls if (target := _target(address, config.endpoint.virtual))
+    ]
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
     phases = schedule.phases(config.load, config.input)
@@ -171,10 +173,13 @@ def _named(name: str | None) -> Path | None:
         raise UsageError(f"output.folder = {name!r}: there is no such user; write the path out.") from None
 
 
-def _target(address: str) -> Target | None:
+def _target(address: str, virtual: bool) -> Target | None:
     """The server that has this address; None when it means an engine, which is started later. Raises `UsageError`."""
     if address.startswith(ENGINE):
-        from_url(address)
+        if from_url(address).network_us is not None and not virtual:
+            raise UsageError(
+                f"{ENGINE} network_us: has no effect without --virtual: there is a real network; leave it out."
+            )
         return None
     return url.parse(address)
 

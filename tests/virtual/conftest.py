@@ -49,16 +49,19 @@ class Simulated(Folder):
 def simulate(tmp_path_factory):
     """`simulate("--concurrency 2", step_ms=5)`: a run of engines with these keys, streaming, with its truth written.
 
-    A tuple has the values of a key for one engine after the other. `isl=False` leaves the prompts to a file.
+    A tuple has the values of a key for one engine after the other. `isl=False` leaves the prompts to a file. Without a word
+    there is no way between client and server; None: as long a one as by default.
     """
     home, serial = tmp_path_factory.mktemp("virtual"), count()
 
-    def run(words="", engines=1, streaming=True, seed=1, even=True, isl=True, **keys):
+    def run(words="", engines=1, streaming=True, seed=1, even=True, isl=True, network_us=0, **keys):
         folder = home / f"run{next(serial)}"
         urls = []
         for number in range(engines):
-            own = {key: value[number] if isinstance(value, tuple) else value for key, value in keys.items()}
-            asked = [f"{key}={value}" for key, value in {**own, "truth": f"{folder}-truth{number}"}.items()]
+            given = {"network_us": network_us, **keys}
+            own = {key: value[number] if isinstance(value, tuple) else value for key, value in given.items()}
+            own["truth"] = f"{folder}-truth{number}"
+            asked = [f"{key}={value}" for key, value in own.items() if value is not None]
             urls.append(f"--url sim:{','.join([*asked, EVEN] if even else asked)}")
         arguments = [
             *shlex.split(" ".join(urls)), "--virtual", "--artifact-dir", str(folder), "--seed", str(seed), "--ui", "none",

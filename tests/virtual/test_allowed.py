@@ -21,7 +21,7 @@ WITHOUT_EFFECT = {
     "fault_preflight": "true",
 }
 WITH_EFFECT = {
-    "model", "api_key", "truth", "gpu", "hf_config_path", "calibration", "quantization", "kv_cache_dtype",
+    "model", "api_key", "truth", "network_us", "gpu", "hf_config_path", "calibration", "quantization", "kv_cache_dtype",
     "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "enable_expert_parallel", "prefill_us_per_token",
     "step_ms", "step_us_per_sequence", "max_num_seqs", "max_num_batched_tokens", "max_model_len", "enable_chunked_prefill",
     "long_prefill_token_threshold", "scheduler_reserve_full_isl", "scheduling_policy", "block_size", "gpu_memory_utilization",

@@ -195,3 +195,54 @@ def test_without_streaming_an_answer_comes_whole(simulate):
         assert row["done_ns"] - row["sent_ns"] == 80 * MS
         assert (row["output_tokens"], row["output_tokens_source"]) == (8, "usage")
     assert run.metric("request_latency").p50 == 80
+
+
+@pytest.mark.parametrize(("way", "first_ms"), [({"network_us": 0}, 10), ({"network_us": None}, 20)])
+def test_what_follows_an_answer_misses_the_step_that_begins_with_its_end(simulate, way, first_ms):
+    """Unless there is no way between them: then it is there at the instant at which that step begins."""
+    run = simulate("--osl 30 --osl-stddev 9 --request-count 40 --concurrency 4", step_ms=10, **way)
+    ends = {row["done_ns"]: row["request"] for row in run.rows}
+    beside = [row for row in run.rows[4:] if sum(row["sent_ns"] < end_ns for end_ns in ends) > 1]
+    assert [row["due_ns"] == row["sent_ns"] and row["sent_ns"] in ends for row in beside] == [True] * len(
+        beside
+    )
+    assert {row["first_ns"] - row["sent_ns"] for row in beside} == {first_ms * MS}
+
+
+def test_an_idle_engine_begins_when_a_request_has_come(simulate):
+    run = simulate("--osl 8 --request-count 5 --concurrency 1", step_ms=10, network_us=None)
+    for row in run.rows:
+        assert row["first_ns"] - row["sent_ns"] == 10 * MS + 2 * MS // 10
+        assert row["done_ns"] - row["sent_ns"] == 80 * MS + 2 * MS // 10
+
+
+def test_a_client_that_leaves_has_the_tokens_that_had_come(simulate):
+    run = simulate(
+        "--osl 100 --concurrency 2 --duration 0.25 --benchmark-grace-period 0.05", step_ms=10, network_us=3000
+    )
+    for row in run.rows:
+        assert row["done_ns"] == BASE_NS + 300 * MS
+        assert row["arrival_ns"] == [BASE_NS + step * 10 * MS + 6 * MS for step in range(1, 30)]
+        truth = run.truth[row["request"]]
+        assert (truth.tokens, truth.last_sent_ns) == (30, BASE_NS + 303 * MS)
+
+
+def test_a_pause_is_measured_where_the_tokens_come(simulate):
+    words = "--osl 4 --request-count 2 --concurrency 1 --idle-timeout-seconds"
+    run = simulate(f"{words} 0.3 --failed-request-threshold 1", step_ms=400, network_us=1000)
+    assert [row["outcome"] for row in run.rows] == ["timeout-idle"] * 2
+    assert run.rows[0]["arrival_ns"] == [BASE_NS + 402 * MS]
+    assert run.rows[0]["done_ns"] == BASE_NS + 702 * MS
+    patient = simulate(f"{words} 0.4", step_ms=400, network_us=1000)
+    assert patient.report.outcomes.counts == {"ok-length": 2}
+
+
+def test_a_refusal_needs_both_ways(simulate):
+    run = simulate(
+        "--isl 40 --osl 4 --request-count 2 --concurrency 1 --failed-request-threshold 1",
+        step_ms=10,
+        max_model_len=44,
+        network_us=3000,
+    )
+    assert [row["outcome"] for row in run.rows] == ["http-invalid"] * 2
+    assert [row["done_ns"] - row["sent_ns"] for row in run.rows] == [7 * MS] * 2

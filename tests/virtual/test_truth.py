@@ -28,10 +28,15 @@ OF_THE_ENGINE = {
 }
 
 
+@pytest.fixture(scope="module", params=[0, 100, 7000], ids=["near", "as by default", "further than a step"])
+def way_us(request):
+    return request.param
+
+
 @pytest.fixture(scope="module", params=LOADS)
-def run(request, simulate):
-    found = simulate(LOADS[request.param], **KEYS, **OF_THE_ENGINE.get(request.param, {}))
-    found.name = request.param
+def run(request, simulate, way_us):
+    found = simulate(LOADS[request.param], network_us=way_us, **KEYS, **OF_THE_ENGINE.get(request.param, {}))
+    found.name, found.way_ns = request.param, way_us * 1000
     return found
 
 
@@ -55,18 +60,31 @@ def test_every_request_is_in_the_truth_once(run):
     run.adds_up()
 
 
-def test_what_is_sent_is_received_at_that_instant(run):
-    for row in sent(run):
-        truth = run.truth[row["request"]]
-        assert row["sent_ns"] == row["written_ns"] == truth.received_ns == truth.read_ns
+def came(run, row):
+    """When the tokens of a request came, by the truth: all that were sent, unless the client left before they came."""
+    later = [at_ns + run.way_ns for at_ns in run.truth[row["request"]].sent_ns]
+    return [at_ns for at_ns in later if at_ns <= row["done_ns"]]
 
 
-def test_every_token_arrives_when_its_step_ends(run):
+def test_what_is_sent_is_received_one_way_later(run):
     for row in sent(run):
         truth = run.truth[row["request"]]
-        assert row["arrival_ns"] == row["read_ns"] == (truth.sent_ns or [])
-        assert row["first_ns"] == truth.first_sent_ns
-        assert row["last_ns"] == truth.last_sent_ns
+        assert row["sent_ns"] == row["written_ns"] == truth.received_ns - run.way_ns
+        assert truth.received_ns == truth.read_ns
+
+
+def test_no_step_takes_in_what_has_not_come(run):
+    for truth in run.truth.values():
+        assert truth.scheduled_ns is None or truth.scheduled_ns >= truth.received_ns
+
+
+def test_every_token_arrives_one_way_after_the_end_of_its_step(run):
+    for row in sent(run):
+        arrivals = came(run, row)
+        assert row["arrival_ns"] == row["read_ns"] == arrivals
+        assert (row["first_ns"], row["last_ns"]) == (
+            (arrivals[0], arrivals[-1]) if arrivals else (None, None)
+        )
 
 
 def test_the_server_counts_what_the_engine_made(run):
@@ -80,13 +98,14 @@ def test_the_server_counts_what_the_engine_made(run):
 
 def test_latencies_are_the_engine_s(run):
     good = [(row, run.truth[row["request"]]) for row in succeeded(run)]
-    firsts = [(truth.first_sent_ns - truth.received_ns) / 1e6 for _, truth in good]
+    ways_ns = 2 * run.way_ns
+    firsts = [(truth.first_sent_ns - truth.received_ns + ways_ns) / 1e6 for _, truth in good]
     same(run.metric("time_to_first_token"), firsts)
-    lasts = [(truth.last_sent_ns - truth.received_ns) / 1e6 for _, truth in good]
+    lasts = [(truth.last_sent_ns - truth.received_ns + ways_ns) / 1e6 for _, truth in good]
     same(run.metric("request_latency"), lasts)
     if run.name not in ("poisson", "capped", "gated", "cut"):
         return  # in a closed loop a request is due when its slot frees
-    from_due = [(truth.last_sent_ns - row["due_ns"]) / 1e6 for row, truth in good]
+    from_due = [(truth.last_sent_ns + run.way_ns - row["due_ns"]) / 1e6 for row, truth in good]
     same(run.metric("request_latency_from_due"), from_due)
 
 
@@ -102,7 +121,7 @@ def test_gaps_are_the_engine_s(run):
 
 def test_what_is_not_cut_ends_with_its_last_token(run):
     for row in succeeded(run):
-        assert row["done_ns"] == row["last_ns"] == run.truth[row["request"]].last_sent_ns
+        assert row["done_ns"] == row["last_ns"] == run.truth[row["request"]].last_sent_ns + run.way_ns
 
 
 def test_what_is_cut_or_cancelled_has_the_tokens_until_then(run):
@@ -110,9 +129,11 @@ def test_what_is_cut_or_cancelled_has_the_tokens_until_then(run):
     assert (len(ended) > 0) == (run.name in ("cut", "cancelled"))
     for row in ended:
         truth = run.truth[row["request"]]
-        assert truth.end == "closed"
-        assert all(at_ns <= row["done_ns"] for at_ns in truth.sent_ns)
-        assert truth.tokens == len(row["arrival_ns"]) < 200
+        assert truth.end == "closed" or truth.last_sent_ns > row["done_ns"] - run.way_ns
+        assert all(at_ns <= row["done_ns"] + run.way_ns for at_ns in truth.sent_ns), (
+            "the server hears of it then"
+        )
+        assert len(row["arrival_ns"]) <= truth.tokens <= 200
 
 
 def test_the_requests_cut_off_are_in_the_censored_figures(run):

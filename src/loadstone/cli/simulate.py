@@ -15,7 +15,9 @@ PORT = 8000
 """Where people look for a server; only `--url sim:` takes a free port by default."""
 
 LEAVES = tuple(
-    leaf._replace(default=PORT) if leaf.path == "port" else leaf for leaf in config.leaves(SimOptions)
+    leaf._replace(default=PORT) if leaf.path == "port" else leaf
+    for leaf in config.leaves(SimOptions)
+    if leaf.path != "network_us"  # there is a real network
 )
 
 

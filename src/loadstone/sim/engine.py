@@ -126,10 +126,11 @@ class Engine(Generic[S]):
 
     def token_ns(self, sequence: S, now_ns: int) -> int | None:
         """When the last token of a sequence came, of those that had come by now; None: none had."""
-        if sequence.joined is None:
-            times = sequence.times()
-            return times[-1] if times else None
-        return self._ends[bisect_right(self._ends, now_ns, sequence.joined - self._first_end) - 1]
+        if sequence.joined is not None and self._ends[sequence.joined - self._first_end] <= now_ns:
+            return self._ends[bisect_right(self._ends, now_ns, sequence.joined - self._first_end) - 1]
+        times = sequence.times()
+        come = bisect_right(times, now_ns)
+        return times[come - 1] if come else None
 
     @property
     def busy(self) -> bool:

@@ -72,6 +72,14 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             group="Server",
         ),
     ] = None
+    network_us: Annotated[
+        Microseconds | None,
+        option(
+            "--network-us",
+            help="With --virtual: the way between client and server, in each direction; default: 100.",
+            group="Server",
+        ),
+    ] = None
     null: Annotated[
         bool, option("--null", help="No engine: answer at once, to measure the client.", group="Server")
     ] = False

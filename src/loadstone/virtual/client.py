@@ -1,15 +1,17 @@
 """The loop of a virtual run: one client and the engines it asks, from one moment at which anything happens to the next.
 
 At one instant steps end first, then the client acts (ends, what follows, what is due), then what it sent joins, then steps
-begin. So there is no network: what is sent is received, and a token arrives at the end of its step. What goes next and when
-is `load.agenda`'s to say, as in a worker; time limits are the worker's too. Tells nobody the time but what it drives.
+begin. The network is a way of constant length: an engine's clock is that way behind the client's, so that what is sent joins
+at that instant, and what its steps bring comes both ways later. What goes next and when is `load.agenda`'s to say, as in a
+worker; time limits are the worker's too. Tells nobody the time but what it drives.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import heapq
 from collections.abc import Sequence
 from http import HTTPStatus
+from itertools import count
 
 from loadstone import registry
 from loadstone.board import BUCKETS, FIELDS, Field, Histogram, bucket
@@ -34,6 +36,8 @@ from loadstone.virtual.table import Ended, Parts, ended, refused
 SHOWN_EVERY = 256
 """Instants."""
 _NO_ANSWER = Answer(0, {})
+_FIRST, _LAST, _REFUSAL = range(3)
+"""What comes to the client: the first token of an answer, the end of one, a refusal."""
 _TTFT_AT = FIELDS + Histogram.TTFT * BUCKETS
 _DRAWN, _SENT, _ENDED, _DECODED, _OK, _FAILED, _TOKENS = map(
     int, (Field.DRAWN, Field.SENT, Field.ENDED, Field.DECODED, Field.OK, Field.FAILED, Field.TOKENS)
@@ -98,7 +102,9 @@ class Client:
         """No time limit is up before."""
         self._cut_ns = NEVER_NS
         """When answers under way are cut off next."""
-        self._refusals: deque[tuple[int, Call]] = deque()
+        self._coming: list[tuple[int, int, int, Call]] = []
+        """What is on its way to the client, by the moment at which it comes: a heap."""
+        self._sent = count()
         self._busy: set[int] = set()
         """Servers to which something has happened at this instant, so that they may begin a step."""
         self._serial = 0
@@ -152,27 +158,45 @@ class Client:
 
     def _finish(self, server: Server, now: int) -> None:
         """Ends the steps that are over by now, and the answers that end with them."""
-        deployment = server.deployment
+        deployment, comes_ns = server.deployment, now + 2 * server.way_ns
         deployment.finish(now)
         if self._streaming:
             for sequence in deployment.began:
                 if (call := sequence.call) is not None and not call.begun_ns:
-                    self._begun(call, now)
+                    self._send(call, _FIRST, comes_ns)
         for sequence in deployment.ended:
             call = sequence.call
             assert call is not None, "it was under way"
             call.left -= 1
             if not call.left:
+                self._send(call, _LAST, comes_ns)
+
+    def _send(self, call: Call, news: int, comes_ns: int) -> None:
+        """Sends something to the client, where it comes at this moment."""
+        heapq.heappush(self._coming, (comes_ns, next(self._sent), news, call))
+
+    def _receive(self, now: int) -> None:
+        """Takes what has come by now."""
+        coming = self._coming
+        while coming and coming[0][0] <= now:
+            _, _, news, call = heapq.heappop(coming)
+            if call not in self._flights:
+                continue  # it was given up while this was on its way
+            if news == _LAST:
                 call.status, call.received = HTTPStatus.OK, True
                 self._end(call, WireEnd.COMPLETE, now)
+            elif news == _REFUSAL:
+                self._refuse(call, now)
+            elif not call.begun_ns:  # by another choice of the same answer
+                self._begun(call, now)
 
     def _act(self, now: int, watch: Watch) -> None:
         """All that the client does at this instant, until nothing more is to be done."""
         agenda = self.agenda
+        if self._coming and self._coming[0][0] <= now:
+            self._receive(now)
         if now >= watch.next_ns:
             watch.look(now)
-        if self._refusals and self._refusals[0][0] <= now:
-            self._refuse(now)
         if now >= self._limit_ns:
             self._expire(now)
         if self._failed:
@@ -210,8 +234,8 @@ class Client:
     def _next_act(self, now: int, watch: Watch) -> int:
         """When the client does something that no engine makes it do."""
         until = min(self.agenda.due_ns, watch.next_ns, self._limit_ns)
-        if self._refusals and self._refusals[0][0] < until:
-            until = self._refusals[0][0]
+        if self._coming and self._coming[0][0] < until:
+            until = self._coming[0][0]
         return until
 
     def _tell(self, now: int, watch: Watch) -> None:
@@ -244,11 +268,12 @@ class Client:
             self._limit(self._unbegun, call, now)
         if row.cancelled:
             agenda.sent(call, now)
-        self._servers[target].take(call, self._plan.body(row))
+        server = self._servers[target]
+        server.take(call, self._plan.body(row))
         if call.refusal is None:
             self._busy.add(target)
         else:
-            self._refusals.append((now + REFUSAL_NS, call))
+            self._send(call, _REFUSAL, now + REFUSAL_NS + 2 * server.way_ns)
 
     def _begun(self, call: Call, now: int) -> None:
         call.begun_ns, call.status, call.received = now, HTTPStatus.OK, True  # the head comes with it
@@ -262,9 +287,10 @@ class Client:
         row = call.row
         request_id = f"{self._id_prefix}{row.request}"
         if call.sequences:
-            found = ended(call, end, now, request_id, self._counted)
-            if (file := self._servers[call.target].truth) is not None:
-                file.add(said.row(call, request_id))
+            server = self._servers[call.target]
+            found = ended(call, end, now, request_id, self._counted, 2 * server.way_ns)
+            if server.truth is not None:
+                server.truth.add(said.row(call, request_id, server.way_ns))
         else:
             found = self._unanswered(call, end, now, request_id)
         self._parts.add(found)
@@ -340,9 +366,10 @@ class Client:
 
     def _look_for_pause(self, call: Call, now: int) -> None:
         """Ends a flight that has got no token for too long: a step is long, or it had to give way to others and waits."""
-        deployment = self._servers[call.target].deployment
-        times = (deployment.token_ns(sequence, now) for sequence in call.sequences)
-        last_ns = max(at_ns for at_ns in times if at_ns is not None)
+        server = self._servers[call.target]
+        later_ns = 2 * server.way_ns
+        times = (server.deployment.token_ns(sequence, now - later_ns) for sequence in call.sequences)
+        last_ns = later_ns + max(at_ns for at_ns in times if at_ns is not None)
         if now - last_ns >= self._pausing.span_ns:
             self._give_up(call, WireEnd.TIMEOUT_IDLE, now)
         else:
@@ -350,12 +377,10 @@ class Client:
 
     # ---- refusals ---------------------------------------------------------------------------------------------
 
-    def _refuse(self, now: int) -> None:
-        while self._refusals and self._refusals[0][0] <= now:
-            _, call = self._refusals.popleft()
-            if call in self._flights and call.refusal is not None:
-                call.status, call.received = int(call.refusal.status), True
-                self._end(call, WireEnd.COMPLETE, now)
+    def _refuse(self, call: Call, now: int) -> None:
+        assert call.refusal is not None, "that is what came"
+        call.status, call.received = int(call.refusal.status), True
+        self._end(call, WireEnd.COMPLETE, now)
 
     def _unanswered(self, call: Call, end: WireEnd, now: int, request_id: str) -> Ended:
         """The row of a request that was refused, or given up before the refusal came."""

@@ -6,8 +6,8 @@ from loadstone.folder import RunLog
 from loadstone.plan import seeds
 
 NOTICE = (
-    "Simulated (--virtual): these numbers are the built-in engine's own, without a network and without a client; its times"
-    " count from 1 s before the first phase."
+    "Simulated (--virtual): these numbers are the built-in engine's own, without a client and with a network that is the same"
+    " always (network_us); its times count from 1 s before the first phase."
 )
 
 

@@ -28,6 +28,7 @@ from loadstone.sim.options import SimOptions, from_url
 from loadstone.sim.routes import route
 from loadstone.sim.sequence import Sequence as Tokens
 from loadstone.sim.truth import TruthFile
+from loadstone.virtual.moments import NETWORK_US
 
 
 class Call(Flight):
@@ -63,6 +64,8 @@ class Server(NamedTuple):
     path: str
     headers: dict[str, str]
     truth: TruthFile | None
+    way_ns: int = 0
+    """What a request needs to come here, and what comes back needs as well."""
 
     def read(self, body: bytes) -> tuple[Asked, list[Generated]]:
         """What a body asks for, and the sequences to answer it. Raises `ApiError` where the server refuses it."""
@@ -90,7 +93,7 @@ class Server(NamedTuple):
             self.deployment.add(sequence)
 
     def answer(self, body: bytes) -> tuple[Asked, int]:
-        """Answers a request on engines that have nothing else to do; what it asks for, and how long that takes in ns.
+        """Answers a request on engines that have nothing else to do; what it asks for, and when that is back, in ns.
 
         Raises `ApiError` where the server refuses it.
         """
@@ -103,7 +106,7 @@ class Server(NamedTuple):
             now = end_ns
             deployment.finish(now)
             deployment.begin(now)
-        return asked, now
+        return asked, now + 2 * self.way_ns
 
 
 def _sequences(asked: Asked) -> list[Generated]:
@@ -133,6 +136,7 @@ def _server(endpoint: EndpointConfig, url: str) -> Server:
         path.partition("?")[0],
         _headers(endpoint),
         _truth(options.truth),
+        round((NETWORK_US if options.network_us is None else options.network_us) * 1000),
     )
 
 

@@ -1,12 +1,13 @@
 """What came of each request as rows of the table, gathered into parts in the columns of `read.schema.REQUESTS`.
 
-One rule: an arrival is what the engine says of its own steps, read at that same moment; what a network or a process of ours
-would have added stays null or 0. Knows no clock.
+One rule: an arrival is what the engine says of its own steps and the way from there, read at that same moment; what a process
+of ours would have added stays null or 0. Knows no clock.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from loadstone.read import outcome
 from loadstone.read.columns import write_part
 from loadstone.read.schema import REQUESTS
 from loadstone.recording import WireEnd
-from loadstone.virtual.servers import Call, Generated
+from loadstone.virtual.servers import Call
 
 PART_TOKENS = 256 << 10
 PART_REQUESTS = 20_000
@@ -105,24 +106,26 @@ def _lists(name: str, arrays: Sequence[NDArray[Any] | None]) -> pl.Series:
     return pl.Series(name, arrays).cast(REQUESTS[name])  # of equal lengths they become an Array at first
 
 
-def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool) -> Ended:
+def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool, later_ns: int = 0) -> Ended:
     """What came of a request that the engine took, and that ended now.
 
-    `counted`: there is a tokenizer, so that the tokens of an answer without a usage are known all the same.
+    `counted`: there is a tokenizer, so that the tokens of an answer without a usage are known all the same. `later_ns`: a
+    token comes so much later than its step ends by the engine's clock.
     """
     asked = call.asked
     assert asked is not None, "the engine took it"
     complete = end == WireEnd.COMPLETE
     found = asked.choices
     reasoning, spoken = found[0].reasoning_tokens, 1
-    times: Times = call.sequences[0].times()
+    each = [_come(sequence.times(), later_ns, at_ns) for sequence in call.sequences]
+    times = each[0]
     answered_ns = times[reasoning] if len(times) > reasoning else None
     choice: NDArray[np.int16] | None = None
     if len(found) > 1:
-        times, choice = _merged(call.sequences)
-        answered_ns = _first_answer(call)
+        times, choice = _merged(each)
+        answered_ns = _first_answer(call, each)
         reasoning = sum(one.reasoning_tokens for one in found)
-        spoken = sum(len(one.times()) > 0 for one in call.sequences)
+        spoken = sum(len(one) > 0 for one in each)
     tokens = len(times) if asked.stream or complete else 0
     finish = found[0].finish
     name = _OF_FINISH.get(finish, outcome.OK) if complete else _ENDS[end]
@@ -153,23 +156,30 @@ def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool) 
     return result
 
 
-def _merged(sequences: Sequence[Generated]) -> tuple[list[int], NDArray[np.int16]]:
+def _come(times: array[int], later_ns: int, by_ns: int) -> Times:
+    """When the tokens of these steps come, of those that have come by then."""
+    if not later_ns or not times:
+        return times
+    found = array("q")
+    found.frombytes((np.frombuffer(times, np.int64) + later_ns).tobytes())
+    return found if found[-1] <= by_ns else found[: bisect_right(found, by_ns)]
+
+
+def _merged(each: Sequence[Times]) -> tuple[list[int], NDArray[np.int16]]:
     """The tokens of several choices as they come: by their times, and which choice each of them is of."""
-    at_ns = np.concatenate([np.asarray(sequence.times(), np.int64) for sequence in sequences])
-    choice = np.repeat(
-        np.arange(len(sequences), dtype=np.int16), [len(sequence.times()) for sequence in sequences]
-    )
+    at_ns = np.concatenate([np.asarray(times, np.int64) for times in each])
+    choice = np.repeat(np.arange(len(each), dtype=np.int16), [len(times) for times in each])
     order = np.argsort(at_ns, kind="stable")
     return at_ns[order].tolist(), choice[order]
 
 
-def _first_answer(call: Call) -> int | None:
+def _first_answer(call: Call, each: Sequence[Times]) -> int | None:
     """When the first token came that is not reasoning; None: none has."""
     assert call.asked is not None, "the engine took it"
     firsts = [
-        sequence.times()[one.reasoning_tokens]
-        for one, sequence in zip(call.asked.choices, call.sequences, strict=True)
-        if len(sequence.times()) > one.reasoning_tokens
+        times[one.reasoning_tokens]
+        for one, times in zip(call.asked.choices, each, strict=True)
+        if len(times) > one.reasoning_tokens
     ]
     return min(firsts, default=None)
 
