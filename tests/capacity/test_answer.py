@@ -6,14 +6,15 @@ import msgspec
 import pytest
 
 from loadstone.capacity import commands
-from loadstone.capacity.answer import answer
-from loadstone.capacity.assumptions import caution
-from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups
+from loadstone.capacity.answer import Usual, answer, link_share, outdone
+from loadstone.capacity.assumptions import assumptions
+from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups, usual
 from loadstone.capacity.console import Page, answered, page
 from loadstone.capacity.processes import Here, Progress
 from loadstone.capacity.search import Question
 from loadstone.capacity.told import told
 from loadstone.capacity.trial import METRICS
+from loadstone.capacity.trust import caution
 from loadstone.capacity.workload import Workload
 from loadstone.errors import UsageError
 from loadstone.sim.options import SimOptions
@@ -152,7 +153,7 @@ def test_the_line_to_copy_starts_what_was_tried(found):
     best = found.best
     options = best.capacity.options
     line = " ".join(commands.serve(options))
-    assert line.startswith("vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 1")
+    assert line.startswith("vllm serve meta-llama/Llama-3.1-8B-Instruct --tensor-parallel-size 1")
     assert "--max-num-batched-tokens 512" in line
     assert "--max-model-len 144" in line
     fp8 = msgspec.structs.replace(options, quantization="fp8", pipeline_parallel_size=2)
@@ -199,9 +200,113 @@ def test_flags_that_do_not_fit_are_not_tried():
     assert tokens == [1024, 2048, 4096, 8192, 16384]
 
 
-def test_where_published_runs_say_that_it_is_too_fast_there_is_a_caution(found):
-    amd = next(one for one in setups(asked(gpus=("mi300x",)), SHORT) if isinstance(one, Setup))
-    assert "too fast" in caution(found.best._replace(setup=amd), asked())
-    assert "DeepSeek" in caution(found.best, asked()._replace(model="deepseek-v3"))
-    assert "gpt-oss" in caution(found.best, asked()._replace(model="gpt-oss-20b"))
-    assert caution(found.best, asked()) is None
+@pytest.fixture(scope="module")
+def with_amd():
+    """AMD is a hundredth of the price, so that it is the cheapest."""
+    asks = asked(gpus=("mi300x", "h100"), prices={"mi300x": 0.01})
+    return asks, answer(asks, ask(), 0.0, here())
+
+
+def one_setup(model="llama-3.1-8b", gpu="h100", **more):
+    return next(
+        one
+        for one in setups(asked(gpus=(gpu,), **more)._replace(model=model), SHORT)
+        if isinstance(one, Setup)
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "tensor", "said"),
+    [
+        ("llama-3.1-8b", "mi300x", 1, "on AMD took up to 1.9"),
+        ("deepseek-v3", "h200", 8, "of DeepSeek took up to 3.0"),
+        ("gpt-oss-20b", "h100", 1, "of gpt-oss took up to 2.2"),
+        ("llama-3.1-8b", "b200", 1, "no published run on b200"),
+    ],
+)
+def test_where_published_runs_say_that_it_is_too_fast_there_is_a_caution(model, gpu, tensor, said):
+    assert said in caution(one_setup(model, gpu, tensor=(tensor,)), asked()).short
+    assert caution(one_setup(), asked()) is None
+
+
+def test_the_first_line_says_so_and_names_the_cheapest_way_without_one(with_amd):
+    asks, found = with_amd
+    assert found.best.setup.gpu.name == "mi300x"
+    assert found.near.setup.gpu.name == "h100-sxm"
+    assert found.near.whole.keeps(ask().objectives)
+    about = Page(asks, ask(), 0.0, "isl=128,osl=16", 100)
+    assert answered(found, about) == (
+        "1 x mi300x serves 40 requests/s of isl=128,osl=16 for 0.01 USD an hour (bf16), if the model is right: published runs on AMD"
+        " took up to 1.9 times as long. The cheapest way for which they were near it: 1 x h100-sxm for 3.99 USD an hour (bf16)."
+    )
+    text = page(found, about)
+    assert "mi300x bf16 *" in text
+    assert "\n* published runs on AMD took up to 1.9 times as long\n" in text
+    assert (
+        "\ncaution   published runs on AMD took 1.3 (median) to 1.9 times as long as the model says" in text
+    )
+    values = told(found, asks, ask(), 0.0)
+    assert values["cheapest_without_caution"]["gpu"] == "h100-sxm"
+    assert [bool(way["caution"]) for way in values["ways"]] == [True, False]
+
+
+def test_where_no_way_is_without_one_the_first_line_says_that_too(with_amd):
+    asks, found = with_amd
+    said = answered(found._replace(near=None), Page(asks, ask(), 0.0, "x", 100))
+    assert said.endswith("No way is of a kind for which published runs were near the model.")
+
+
+def test_the_page_says_why_the_neighbours_lost(found):
+    best = found.best
+    fewer = best.whole._replace(values={**best.whole.values, ("time_to_first_token", "p99"): 833.0})
+    usual = best.whole._replace(
+        values={**best.whole.values, ("inter_token_latency", "p99"): 61.0}, sustained=False
+    )
+    other = found._replace(best=best._replace(replicas=3, fewer=(2, fewer)), usual=Usual(8192, usual))
+    lines = page(other, Page(asked(), ask(), 0.0, "x", 200)).splitlines()
+    assert "fewer     2 replicas, tried as a whole: TTFT p99 833 ms, where 200 are allowed" in lines
+    [batched] = [line for line in lines if line.startswith("batched ")]
+    assert batched.startswith(
+        "batched   512 tokens a step, as a replica sustains most with them; with 8,192, vLLM's own number, "
+    )
+    assert batched.endswith(": ITL p99 61.0 ms, where 30 are allowed; requests pile up")
+    kept = page(other._replace(usual=Usual(8192, best.whole)), Page(asked(), ask(), 0.0, "x", 200))
+    assert ": the objectives are kept too\n" in kept
+
+
+def test_vllms_own_number_of_tokens_is_tried_too(found):
+    assert (found.best.setup.gpu.name, found.usual.tokens) in (("a100-80gb-sxm", 2048), ("h100-sxm", 8192))
+    assert found.usual.trial.rate == found.best.capacity.rate
+    [setup] = setups(Asked("llama-3.1-8b", gpus=("h100",), tensor=(1,), batched_tokens=(8192,)), SHORT)
+    assert usual(flags(setup, (8192,))[0]) is None
+
+
+def test_more_devices_that_bring_less_are_told_with_the_share_of_their_links(found):
+    best = found.best
+    two = next(iter(setups(Asked("llama-3.1-70b", gpus=("mi300x",), tensor=(2,), weights=("fp8",)), SHORT)))
+    assert link_share(two, 4096) > 0.4
+    assert link_share(best.setup, 4096) == 0
+    one = best._replace(setup=one_setup(gpu="mi300x"))
+    slower = one._replace(setup=one_setup(gpu="mi300x", tensor=(2,)))
+    assert outdone([one, slower]) == [(slower, one)]
+    assert outdone([one, slower._replace(capacity=one.capacity._replace(rate=2 * one.capacity.rate))]) == []
+    text = page(found._replace(ways=[one, slower]), Page(asked(), ask(), 0.0, "x", 200))
+    assert "2 x mi300x bf16 sustains no more than mi300x bf16: links take" in text
+
+
+def test_prices_of_different_seasons_are_told(with_amd):
+    ways = answer(asked(gpus=("mi300x", "a100")), ask(), 0.0, here())
+    said = [text for text in assumptions(ways, asked(), ask(), 0.0) if text.startswith("These prices")]
+    assert said == [
+        "These prices lie more than three months apart, from 2026-05-18 (mi300x 1.99) to 2026-11-09 (a100-80gb-sxm 1.79), and the"
+        " order of the ways rests on them: give today's with --price."
+    ]
+    asks, found = with_amd
+    assert not [text for text in assumptions(found, asks, ask(), 0.0) if text.startswith("These prices")]
+
+
+def test_what_a_closer_look_cannot_carry_is_said(found):
+    shared = ask(workload=Workload(isl=128, osl=16, prefix=64))
+    text = page(found, Page(asked(), shared, 0.0, "x", 200))
+    assert "but with prompts that all differ, as profile cannot let them begin alike" in text
+    assert "A closer look, here:\n" in page(found, Page(asked(), ask(), 0.0, "x", 200))

@@ -51,6 +51,24 @@ def test_on_a_terminal_one_line_is_written_over_and_taken_away(monkeypatch):
     assert stream.getvalue() == "\r\x1b[K3 of 40 setups · 0 s\r\x1b[K"
 
 
+def test_after_some_the_rest_is_guessed_for_each_kind_by_itself(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    now = iter([100.0, 100.0, 110.0, 120.0, 130.0])
+    monkeypatch.setattr("loadstone.capacity.processes.time.monotonic", lambda: next(now))
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.tell(0, 10, "setups")
+    progress.tell(5, 10, "setups")
+    progress.tell(0, 9, "points")
+    progress.tell(5, 9, "points")
+    assert stream.getvalue().split("\r\x1b[K")[1:] == [
+        "0 of 10 setups · 0 s",
+        "5 of 10 setups · 10 s · about 10 s left of these",
+        "0 of 9 points · 20 s",
+        "5 of 9 points · 30 s · about 8 s left of these",
+    ]
+
+
 def test_elsewhere_a_short_search_says_nothing():
     stream = io.StringIO()
     progress = Progress(stream)

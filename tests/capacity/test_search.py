@@ -77,20 +77,23 @@ def test_twice_the_load_takes_up_to_twice_the_replicas(server, ask):
     assert 10 < once <= 13
     assert 20 < twice <= 2 * once
     assert replicas(1.0) == 1
+    alone = ask("ttft.p99<30ms", rate=1.0)
+    assert fewest(alone, capacity(alone, [server]))[2] is None
 
 
 def test_the_fewest_keep_and_one_less_does_not(server, ask):
     question = ask("ttft.p99<30ms", rate=1000.0)
     found = capacity(question, [server])
-    replicas, whole = fewest(question, found)
+    replicas, whole, fewer = fewest(question, found)
     assert whole.keeps(question.objectives)
+    assert fewer == (replicas - 1, fleet_trial(question, found, replicas - 1, 1000.0))
     assert not fleet_trial(question, found, replicas - 1, 1000.0).keeps(question.objectives)
 
 
 def test_what_is_kept_free_takes_more_replicas_which_wait_less(server, ask):
     question = ask("ttft.p99<30ms", rate=1000.0)
     found = capacity(question, [server])
-    (few, busy), (many, free) = fewest(question, found), fewest(question, found, spare=0.2)
+    (few, busy, _), (many, free, _) = fewest(question, found), fewest(question, found, spare=0.2)
     assert many == pytest.approx(few / 0.8, abs=1)
     assert free.values["time_to_first_token", "p99"] < busy.values["time_to_first_token", "p99"]
 

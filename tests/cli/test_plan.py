@@ -9,6 +9,8 @@ import pytest
 
 from loadstone.__main__ import main
 from loadstone.errors import Exit
+from loadstone.roofline import calibration
+from loadstone.roofline.case import Asked
 
 SLO = "ttft.p99<200ms,itl.p99<30ms"
 WORDS = [
@@ -22,7 +24,7 @@ def test_the_first_line_is_the_answer(loadstone):
     first = done.stdout.splitlines()[0]
     assert done.returncode == Exit.DONE
     assert first == "1 x h100-sxm serves 40 requests/s of isl=128,osl=16 for 3.99 USD an hour (bf16)."
-    assert "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 1" in done.stdout
+    assert "vllm serve meta-llama/Llama-3.1-8B-Instruct --tensor-parallel-size 1" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -47,6 +49,29 @@ def test_the_answer_goes_to_a_file_too(tmp_path, capsys):
     assert capsys.readouterr().out.endswith(f"\n\n{path}\n")
 
 
+def test_the_model_of_a_calibration_need_not_be_said_again(tmp_path, capsys):
+    made = calibration.Calibration(
+        format=calibration.FORMAT,
+        made="2026-12-01T00:00:00Z",
+        loadstone_version="0",
+        runs=("a",),
+        setup=Asked(gpu="h100", model="llama-3.1-8b"),
+        reached=calibration.Reached(
+            bandwidth=0.8, compute=0.5, step_s=0.0, layer_s=6e-5, sequence_s=2e-5, link=0.5
+        ),
+        told={},
+        rms_percent=1.0,
+        worst_percent=1.0,
+        points=(),
+    )
+    calibration.write(made, tmp_path / "a.toml")
+    without = [word for word in WORDS if word not in ("--model", "llama-3.1-8b")]
+    assert main([*without, "-tp", "1", "--calibration", str(tmp_path / "a.toml"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["question"]["model"] == "llama-3.1-8b"
+    assert (found["caution"], found["best"]["gpu"]) == (None, "h100-sxm")
+
+
 @pytest.mark.skipif(importlib.util.find_spec("vl_convert") is None, reason="needs loadstone[plot]")
 def test_the_curve_is_drawn(tmp_path):
     path = tmp_path / "plan.svg"
@@ -54,6 +79,10 @@ def test_the_curve_is_drawn(tmp_path):
     text = path.read_text()
     assert "time to first token p99, ms" in text
     assert "inter token latency p99, ms" in text
+    plain = text.replace("\xa0", " ")
+    assert "Capacity of llama-3.1-8b, simulated" in plain
+    assert "1 x h100-sxm serves 40 requests/s of isl=128,osl=16" in plain
+    assert "at efficiencies that are assumptions" in plain
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups
+from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups, usual
 from loadstone.capacity.search import Capacity, Question, capacity, curve_rates, curve_trial, fewest
 from loadstone.capacity.trial import OF_GAPS, Trial
+from loadstone.capacity.trust import caution
 from loadstone.capacity.workload import Workload
 from loadstone.errors import UsageError
+from loadstone.roofline.work import prompt
+from loadstone.sim.case import modelled
 from loadstone.slo import Objective
 
 HOUR_S = 3600
+SETUPS, CURVE = "setups (then the fleet and the curve)", "points of the curve"
+"""What is tried, for who waits."""
 PILING_UP = "throughput"
 """What limits a replica whose objectives would be kept, were it not that requests pile up."""
 
@@ -31,6 +36,8 @@ class Way(NamedTuple):
     """That are asked for, all together."""
     whole: Trial | None = None
     """Its fleet under the whole load, where that was tried."""
+    fewer: tuple[int, Trial] | None = None
+    """The nearest smaller fleet that was tried, and does not do; None: one replica is enough, or no fleet was tried."""
 
     @property
     def name(self) -> str:
@@ -54,6 +61,13 @@ class Way(NamedTuple):
         return None if self.usd_hour is None else self.usd_hour / (self.output_tokens_s * HOUR_S / 1e6)
 
 
+class Usual(NamedTuple):
+    """One replica of the best way with vLLM's own `max_num_batched_tokens`, at the rate of the chosen one."""
+
+    tokens: int
+    trial: Trial
+
+
 class Answer(NamedTuple):
     """What a load needs. `best` is None where nothing keeps the objectives."""
 
@@ -63,6 +77,10 @@ class Answer(NamedTuple):
     ways: list[Way]
     """All that keep the objectives: the cheapest first, those of unknown price behind them by their devices."""
     left_out: list[LeftOut]
+    near: Way | None = None
+    """Where there is a caution against the best way: the cheapest one against which there is none, if there is one."""
+    usual: Usual | None = None
+    """None: the best way has vLLM's own number of tokens, or cannot have it."""
 
 
 R = TypeVar("R")
@@ -98,18 +116,38 @@ def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answ
         first, *others = left_out
         more = f" So it is with {len(others)} more." if others else ""
         raise UsageError(f"plan: nothing to try. {first.name}: {first.why}{more}")
-    results = list(apply(way, tried, "setups"))
+    results = list(apply(way, tried, SETUPS))
     left_out += [one for one in results if isinstance(one, LeftOut)]
     ways = sorted((one for one in results if isinstance(one, Way)), key=_order)
-    while ways and ways[0].whole is None:
-        whole = next(iter(apply(confirmed, [(ways[0], question, spare)], "fleets")))
-        ways = sorted([*ways[1:], *([whole] if isinstance(whole, Way) else [])], key=_order)
-        left_out += [whole] if isinstance(whole, LeftOut) else []
-    if not ways:
+
+    def cheapest(fits: Callable[[Way], bool]) -> Way | None:
+        """The cheapest way that fits, once its fleet has been tried."""
+        nonlocal ways, left_out
+        while (first := next(filter(fits, ways), None)) is not None and first.whole is None:
+            whole = next(iter(apply(confirmed, [(first, question, spare)], f"fleets ({first.name})")))
+            rest = [one for one in ways if one is not first]
+            ways = sorted([*rest, *([whole] if isinstance(whole, Way) else [])], key=_order)
+            left_out += [whole] if isinstance(whole, LeftOut) else []
+        return first
+
+    best = cheapest(lambda one: True)
+    if best is None:
         return Answer(None, [], [], left_out)
-    best = ways[0]
-    points = [(question, best.capacity.options, best.replicas, rate) for rate in curve_rates(best.capacity)]
-    return Answer(best, list(apply(curve_trial, points, "points of the curve")), ways, left_out)
+    near = None
+    if caution(best.setup, asked) is not None:
+        near = cheapest(lambda one: caution(one.setup, asked) is None)
+        best = ways[0]  # a fleet that was tried may take less than was thought
+        near = None if near is best else near
+    options = best.capacity.options
+    points = [(question, options, best.replicas, rate) for rate in curve_rates(best.capacity)]
+    default = usual(options)
+    if default is not None:
+        points.append((question, default, best.replicas, best.capacity.rate))
+    tried_points = list(apply(curve_trial, points, CURVE))
+    compared = None
+    if default is not None:
+        compared = Usual(default.max_num_batched_tokens or 0, tried_points.pop())
+    return Answer(best, tried_points, ways, left_out, near, compared)
 
 
 def way(setup: Setup, question: Question, choices: Sequence[Any], spare: float) -> Way | LeftOut:
@@ -130,11 +168,11 @@ def way(setup: Setup, question: Question, choices: Sequence[Any], spare: float) 
 
 def confirmed(one: Way, question: Question, spare: float) -> Way | LeftOut:
     """A way with the replicas that its whole fleet takes."""
-    replicas, whole = fewest(question, one.capacity, spare)
+    replicas, whole, fewer = fewest(question, one.capacity, spare)
     if not whole.keeps(question.objectives):
         told = "; ".join(_told(whole, question.objectives)) or "requests pile up"
         return LeftOut(one.name, "objectives", f"{replicas:,} replicas behind one router do not: {told}.")
-    return one._replace(replicas=replicas, whole=whole)
+    return one._replace(replicas=replicas, whole=whole, fewer=fewer)
 
 
 def _too_slow(setup: Setup, found: Capacity, question: Question) -> LeftOut:
@@ -159,6 +197,34 @@ def limit(found: Capacity, question: Question) -> str:
     above = next((one for one in found.trials if one.rate > found.rate), None)
     broken = above.broken(question.objectives) if above else []
     return ", ".join(f"{one.metric}.{one.stat}" for one in broken) or PILING_UP
+
+
+def link_share(setup: Setup, tokens: int) -> float:
+    """Of a step that takes in so many tokens of a prompt, the part that goes to links between devices."""
+    found = modelled(setup.options)
+    if found is None:
+        return 0.0
+    case, efficiency = found
+    roofline = case.roofline(efficiency)
+    parts = roofline.parts(prompt(tokens, 0, roofline.window))
+    return parts.communication / parts.total
+
+
+def outdone(ways: Sequence[Way]) -> list[tuple[Way, Way]]:
+    """Ways of which one replica does less than one with fewer devices of the same kind, each with that one."""
+    found = []
+    for one in ways:
+        lesser = [
+            other
+            for other in ways
+            if other.setup.gpu.name == one.setup.gpu.name
+            and other.setup.options.quantization == one.setup.options.quantization
+            and other.setup.devices < one.setup.devices
+            and other.capacity.rate >= one.capacity.rate
+        ]
+        if lesser:
+            found.append((one, max(lesser, key=lambda other: other.capacity.rate)))
+    return found
 
 
 def _order(one: Way) -> tuple[bool, float, int, int, str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 
-from loadstone.capacity.answer import Answer, Way
+from loadstone.capacity.answer import Answer
 from loadstone.capacity.candidates import OWN_PRICE, Asked
 from loadstone.capacity.search import FINE, LESSER_FLEET, Question
 from loadstone.figures import brief
-from loadstone.roofline import calibration, models
+from loadstone.roofline import calibration
 from loadstone.roofline.setup import Efficiency
+from loadstone.roofline.validation import DENSE, FITTED_VERSIONS, PAGE
+
+MOST_DAYS = 92
+"""Between two prices that are compared."""
 
 
 def assumptions(found: Answer, asked: Asked, question: Question, spare: float) -> Iterator[str]:
@@ -27,27 +33,6 @@ def assumptions(found: Answer, asked: Asked, question: Question, spare: float) -
     yield from _prices(found)
 
 
-def caution(way: Way, asked: Asked) -> str | None:
-    """Why this way is to be believed less than others; None: published measurements do not say so.
-
-    The figures are those of docs/roofline-validation.md.
-    """
-    if asked.base.calibration is not None:
-        return None
-    shape = models.find(asked.model)
-    if shape.latent is not None:
-        return "against published runs the model is too fast by up to a factor of three here (DeepSeek); fit it first"
-    if way.setup.gpu.name.startswith("mi"):
-        return (
-            "against published runs the model is too fast by up to a half on AMD; fit it, or keep a reserve"
-        )
-    if shape.experts and shape.window:
-        return (
-            "against published runs the model is too fast by a fifth to a half here (gpt-oss); fit it first"
-        )
-    return None
-
-
 def _times(asked: Asked) -> Iterator[str]:
     """Where the times of steps come from."""
     if asked.base.calibration is None:
@@ -55,13 +40,16 @@ def _times(asked: Asked) -> Iterator[str]:
         yield (
             f"Steps by the roofline, at efficiencies that are assumptions until a calibration says better: {brief(100 * reached.bandwidth)} % of"
             f" the bandwidth, {brief(100 * reached.compute)} % of the FLOP/s, {brief(1e6 * reached.layer_s)} us a layer and"
-            f" {brief(1e6 * reached.sequence_s)} us a sequence. Published times of dense models on NVIDIA are some 20 % off (rms;"
-            " docs/roofline-validation.md). loadstone roofline --fit RUN... measures yours."
+            f" {brief(1e6 * reached.sequence_s)} us a sequence. They were fitted to vLLM {FITTED_VERSIONS}; published times of"
+            f" dense models on NVIDIA are some {brief(round(DENSE.rms_percent))} % off (rms; {PAGE}). loadstone roofline --fit RUN... measures yours."
         )
         return
     measured = calibration.read(asked.base.calibration)
+    how = (
+        "fitted to simulated runs, which say nothing of hardware, of" if measured.simulated else "measured on"
+    )
     yield (
-        f"Steps by the roofline, at efficiencies measured on {measured.setup.gpu} with {measured.setup.model}"
+        f"Steps by the roofline, at efficiencies {how} {measured.setup.gpu} with {measured.setup.model}"
         f" (within {brief(measured.rms_percent)} % rms, {brief(measured.worst_percent)} % at worst); for any other device, model or"
         " split they are taken over."
     )
@@ -95,6 +83,24 @@ def _prices(found: Answer) -> Iterator[str]:
     if told:
         all_told = "; ".join(f"{', '.join(names)}: {source}" for source, names in told.items())
         yield f"Prices, USD a device and hour, examples of on-demand offers (--price has yours): {all_told}."
+    yield from _apart(told)
     unknown = sorted({way.setup.gpu.name for way in found.ways if way.setup.gpu.usd_hour is None})
     if unknown:
         yield f"Prices not known: {', '.join(unknown)}; --price NAME=USD tells one."
+
+
+def _apart(told: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """That prices are of different times, if they are too far apart to be compared."""
+    dated = sorted((day, names) for source, names in told.items() if (day := _date(source)) is not None)
+    if dated and (dated[-1][0] - dated[0][0]).days > MOST_DAYS:
+        (first, old), *_, (last, new) = dated
+        yield (
+            f"These prices lie more than three months apart, from {first} ({', '.join(old)}) to {last} ({', '.join(new)}), and the"
+            " order of the ways rests on them: give today's with --price."
+        )
+
+
+def _date(source: str) -> date | None:
+    """The day of a source, by how it is written in the tables; None: it names none."""
+    found = re.search(r"\b(20\d\d-\d\d-\d\d)\b", source)
+    return date.fromisoformat(found[1]) if found else None

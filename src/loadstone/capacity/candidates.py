@@ -11,11 +11,12 @@ from loadstone.capacity.workload import Workload, longest
 from loadstone.errors import UsageError, did_you_mean
 from loadstone.roofline import calibration, gpus, models
 from loadstone.roofline.gpu import Gpu
-from loadstone.roofline.memory import OutOfMemory
+from loadstone.roofline.memory import OutOfMemory, default_flags
 from loadstone.roofline.setup import Weights
 from loadstone.roofline.shape import Shape
 from loadstone.roofline.weights import weights_of
 from loadstone.sim.build import deployment
+from loadstone.sim.case import case_of
 from loadstone.sim.options import SimOptions
 
 TENSOR = (1, 2, 4, 8)
@@ -164,6 +165,16 @@ def flags(setup: Setup, asked: Sequence[int]) -> list[SimOptions]:
 
 def _taking(options: SimOptions, tokens: int) -> SimOptions:
     return msgspec.structs.replace(options, max_num_batched_tokens=tokens)
+
+
+def usual(options: SimOptions) -> SimOptions | None:
+    """The same with vLLM's own `max_num_batched_tokens`; None: that is what they have, or there is no such engine."""
+    case = case_of(options)
+    if case is None:
+        return None
+    tokens = default_flags(case.gpu, case.parallel.tensor * case.parallel.pipeline).max_num_batched_tokens
+    found = _taking(options, tokens)
+    return None if found == options or _refused(found) else found
 
 
 def _fitting(setup: Setup, batched: Sequence[int], explicit: bool) -> Setup | LeftOut:

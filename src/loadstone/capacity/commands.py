@@ -23,6 +23,16 @@ A_MODEL = "MODEL"
 """Stands for a model of which only the config is known."""
 VLLM = {**dict.fromkeys(get_args(Weights)), "fp8": "fp8"}
 """What `--quantization` makes of weights in bf16 as they are loaded; None: a copy of the model in that type is needed."""
+CHAT = {
+    **{
+        f"meta-llama/Llama-3.{size}": f"meta-llama/Llama-3.{size}-Instruct"
+        for size in ("1-8B", "1-70B", "1-405B", "2-1B", "2-3B")
+    },
+    "mistralai/Mixtral-8x7B-v0.1": "mistralai/Mixtral-8x7B-Instruct-v0.1",
+    "mistralai/Mistral-7B-v0.3": "mistralai/Mistral-7B-Instruct-v0.3",
+    "HuggingFaceTB/SmolLM2-135M": "HuggingFaceTB/SmolLM2-135M-Instruct",
+}
+"""Of models that only go on with a text: the one of the same sizes that answers, which is what a load asks."""
 MOST_REQUESTS = 20_000
 EACH = 500
 """Requests for each replica in a closer look."""
@@ -33,7 +43,8 @@ def model_id(word: str) -> str:
     if "/" in word and not word.startswith((".", "/", "~")) and word.count("/") == 1:
         return word
     source = models.find(word).source
-    return source.removeprefix(CONFIG) if source.startswith(CONFIG) else A_MODEL
+    found = source.removeprefix(CONFIG)
+    return CHAT.get(found, found) if source.startswith(CONFIG) else A_MODEL
 
 
 def serve(options: SimOptions) -> list[str]:

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from loadstone.capacity import commands
-from loadstone.capacity.answer import PILING_UP, Answer, Way
-from loadstone.capacity.assumptions import assumptions, caution
+from loadstone.capacity.answer import PILING_UP, Answer, Way, link_share, outdone
+from loadstone.capacity.assumptions import assumptions
 from loadstone.capacity.candidates import Asked, LeftOut
 from loadstone.capacity.search import Question
 from loadstone.capacity.trial import Trial
+from loadstone.capacity.trust import caution
 from loadstone.figures import brief, counted, figures
 from loadstone.slo import Objective
 from loadstone.terminal import fit, left, paint, printable, right, wrap
@@ -33,6 +34,11 @@ ROWS = 12
 NEAREST = 3
 """Setups that are shown where nothing keeps the objectives."""
 MOST_NAMES = 6
+MOST_OUTDONE = 3
+MUCH = 0.2
+"""Of a step, from which on links are worth a word."""
+MARK = " *"
+"""Behind a way against which there is a caution."""
 HEIGHT = 8
 KINDS = {
     "memory": "do not fit the memory",
@@ -60,7 +66,7 @@ def page(found: Answer, about: Page) -> str:
     """The whole page."""
     sections = [_head(found, about)]
     if found.best:
-        sections += [_commands(found.best, about), _facts(found.best, about)]
+        sections += [_commands(found.best, about), _facts(found, about)]
         sections += [_others(found, about), _left_out(found.left_out, about), _curve(found, about)]
     else:
         sections += [_nearest(found.left_out, about), _left_out(found.left_out, about)]
@@ -75,30 +81,53 @@ def answered(found: Answer, about: Page) -> str:
     if best is None:
         tried = sum(one.kind == "objectives" for one in found.left_out)
         return f"Nothing keeps the objectives at {load}: {counted(tried, 'setup')} tried, none does."
-    each = "" if best.setup.devices == 1 else f", {counted(best.replicas, 'replica')} of {best.setup.devices}"
-    cost = "at a price nobody told" if best.usd_hour is None else f"for {_usd(best.usd_hour)} an hour"
     serve = "serves" if best.devices == 1 else "serve"
-    return (
-        f"{best.devices:,} x {best.setup.gpu.name} {serve} {load} {cost}"
-        f" ({best.capacity.options.quantization}{each})."
-    )
+    said = f"{best.devices:,} x {best.setup.gpu.name} {serve} {load} {_cost(best)}"
+    warned = caution(best.setup, about.asked)
+    if warned is None:
+        return f"{said}."
+    said = f"{said}, if the model is right: {warned.short}."
+    if found.near is None:
+        return f"{said} No way is of a kind for which published runs were near the model."
+    near = found.near
+    return f"{said} The cheapest way for which they were near it: {near.devices:,} x {near.setup.gpu.name} {_cost(near)}."
+
+
+def _cost(way: Way) -> str:
+    """What a way costs, and how it is split, as the end of a sentence."""
+    cost = "at a price that is not known" if way.usd_hour is None else f"for {_usd(way.usd_hour)} an hour"
+    each = "" if way.setup.devices == 1 else f", {counted(way.replicas, 'replica')} of {way.setup.devices}"
+    return f"{cost} ({way.capacity.options.quantization}{each})"
 
 
 def _head(found: Answer, about: Page) -> list[str]:
+    warned = found.best and caution(found.best.setup, about.asked)
+    color = "yellow" if warned else "green" if found.best else "red"
     first, *rest = wrap(printable(answered(found, about)), about.width)
-    return [paint(first, "green" if found.best else "red", about.color), *rest]
+    return [paint(first, color, about.color), *rest]
 
 
 def _commands(best: Way, about: Page) -> list[str]:
     options = best.capacity.options
-    lines = [f"Each of the {best.replicas:,} replicas:" if best.replicas > 1 else "The replica:"]
+    lines = ["The replica:"]
+    if best.replicas > 1:
+        lines = wrap(
+            f"Each of the {best.replicas:,} replicas, on a machine or a --port of its own, behind one router"
+            f" ({about.asked.base.router}):",
+            about.width,
+        )
     lines += _command(commands.serve(options), about.width)
     if commands.needs_a_copy(options):
         lines += wrap(
             f"(with a copy of the model in {options.quantization} in its place)", about.width, "  ", "  "
         )
-    lines += ["A closer look, here:", *_command(commands.closer(best, about.question), about.width)]
-    return lines
+    look = "A closer look, here:"
+    if about.question.workload.prefix:
+        look = (
+            "A closer look, here, but with prompts that all differ, as profile cannot let them begin alike: nothing comes from the"
+            " prefix cache, so first tokens come later than above:"
+        )
+    return [*lines, *wrap(look, about.width), *_command(commands.closer(best, about.question), about.width)]
 
 
 def _command(words: Sequence[str], width: int) -> list[str]:
@@ -113,14 +142,45 @@ def _command(words: Sequence[str], width: int) -> list[str]:
     return [*lines, line]
 
 
-def _facts(best: Way, about: Page) -> list[str]:
+def _facts(found: Answer, about: Page) -> list[str]:
+    best = found.best
+    assert best is not None, "only an answer has facts"
     lines = [line for name, text in _told(best, about) for line in _fact(name, text, about)]
     whole = best.whole
     if whole is not None:
         kept = (_kept(one, whole) for one in about.question.objectives)
         lines += [fit(" " * LABEL + line, about.width) for line in kept]
-    warned = caution(best, about.asked)
-    return [*lines, *(_fact("caution", warned, about) if warned else ())]
+    for name, text in _why(found, best, about):
+        lines += _fact(name, text, about)
+    return lines
+
+
+def _why(found: Answer, best: Way, about: Page) -> Iterator[tuple[str, str]]:
+    """Why not what is next to the answer, and why it may be wrong."""
+    objectives = about.question.objectives
+    if best.fewer is not None:
+        replicas, trial = best.fewer
+        free = f", with {brief(100 * about.spare)} % more load," if about.spare else ""
+        yield "fewer", f"{counted(replicas, 'replica')}, tried{free} as a whole: {_result(trial, objectives)}"
+    if found.usual is not None:
+        chosen = best.capacity.options.max_num_batched_tokens or 0
+        yield (
+            "batched",
+            f"{chosen:,} tokens a step, as a replica sustains most with them; with {found.usual.tokens:,}, vLLM's own number, at the"
+            f" same {brief(best.capacity.rate)} requests/s: {_result(found.usual.trial, objectives)}",
+        )
+    if warned := caution(best.setup, about.asked):
+        yield "caution", f"{warned.caution}"
+
+
+def _result(trial: Trial, objectives: Sequence[Objective]) -> str:
+    """What a trial came to: the objectives that it broke, with their values."""
+    told = [
+        f"{_spelt(one.metric, one.stat)} {figures(trial.values[one.metric, one.stat])} ms, where {brief(one.limit_ms)} are allowed"
+        for one in trial.broken(objectives)
+    ]
+    piles = [] if trial.sustained else ["requests pile up"]
+    return "; ".join([*told, *piles]) or "the objectives are kept too"
 
 
 def _fact(name: str, text: str, about: Page) -> list[str]:
@@ -129,18 +189,7 @@ def _fact(name: str, text: str, about: Page) -> list[str]:
 
 def _told(best: Way, about: Page) -> Iterator[tuple[str, str]]:
     question = about.question
-    asked = question.workload
-    yield (
-        "load",
-        f"{brief(question.rate)} requests/s, {_tokens(asked.isl, asked.isl_stddev)} tokens in"
-        f" ({brief(question.rate * asked.isl)}/s) and {_tokens(asked.osl, asked.osl_stddev)} out"
-        f" ({brief(best.output_tokens_s)}/s)"
-        + (
-            f"; {asked.prefix:,} of those in are shared, {counted(asked.prefixes, 'prefix')}"
-            if asked.prefix
-            else ""
-        ),
-    )
+    yield "load", load_of(question)
     if best.usd_million is not None and best.usd_hour is not None:
         source = best.setup.gpu.sources.get("usd_hour", "not known")
         yield (
@@ -162,6 +211,19 @@ def _told(best: Way, about: Page) -> Iterator[tuple[str, str]]:
         )
     if best.whole is not None:
         yield "fleet", _fleet(best, best.whole, about)
+
+
+def load_of(question: Question) -> str:
+    """The load that is asked for."""
+    asked = question.workload
+    shared = ""
+    if asked.prefix:
+        shared = f"; {asked.prefix:,} of those in are shared, {counted(asked.prefixes, 'prefix')}"
+    return (
+        f"{brief(question.rate)} requests/s, {_tokens(asked.isl, asked.isl_stddev)} tokens in"
+        f" ({brief(question.rate * asked.isl)}/s) and {_tokens(asked.osl, asked.osl_stddev)} out"
+        f" ({brief(question.rate * asked.osl)}/s){shared}"
+    )
 
 
 def _limit(limited_by: str) -> str:
@@ -192,19 +254,34 @@ def _kept(one: Objective, whole: Trial) -> str:
 def _others(found: Answer, about: Page) -> list[str]:
     """The ways, the best one first."""
     wide = about.width >= 100
-    rows = [_row(way, wide) for way in found.ways[:ROWS]]
+    shown = found.ways[:ROWS]
+    warned = [caution(way.setup, about.asked) for way in shown]
+    rows = [_row(way, wide, bool(one)) for way, one in zip(shown, warned, strict=True)]
     heads = _row(None, wide)
-    lines = ["Ways, the cheapest first (USD/M: a million output tokens; req/s: one replica):", *_table([heads, *rows], 1, about.width)]  # fmt: skip
+    title = "Ways, the cheapest first (USD/M: a million output tokens; req/s: one replica):"
+    lines = [*wrap(title, about.width), *_table([heads, *rows], 1, about.width)]
     more = len(found.ways) - ROWS
-    return [*lines, f"and {more} more (--json has all)"] if more > 0 else lines
+    lines += [f"and {more} more (--json has all)"] if more > 0 else []
+    for text in dict.fromkeys(one.short for one in warned if one and one.short):
+        lines += wrap(f"{MARK.strip()} {text}", about.width, "  ")
+    for one, lesser in outdone(shown)[:MOST_OUTDONE]:
+        lines += wrap(_outdone(one, lesser), about.width, "  ")
+    return lines
 
 
-def _row(way: Way | None, wide: bool) -> list[str]:
+def _outdone(one: Way, lesser: Way) -> str:
+    tokens = one.capacity.options.max_num_batched_tokens or 0
+    share = link_share(one.setup, tokens)
+    why = f": links take {brief(100 * share)} % of a step of {tokens:,} tokens" if share > MUCH else ""
+    return f"{one.name} sustains no more than {lesser.name}{why}."
+
+
+def _row(way: Way | None, wide: bool, warned: bool = False) -> list[str]:
     if way is None:
         heads = ["replica", "replicas", "devices", "USD/h", "USD/M", "req/s", "batched"]
         return [*heads, "limited by"] if wide else heads
     cells = [
-        way.name,
+        way.name + MARK * warned,
         f"{way.replicas:,}",
         f"{way.devices:,}",
         _plain(way.usd_hour),

@@ -24,6 +24,8 @@ R = TypeVar("R")
 LOOK_S = 0.5
 QUIET_S = 10.0
 """Where nobody watches, progress is told this often."""
+ENOUGH = 4
+"""With so many done one can guess how long the rest takes."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -34,15 +36,20 @@ class Progress:
         self._stream = stream
         self._on = on
         self._over = stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._began = self._told = time.monotonic()
+        self._began = self._told = self._stage_began = time.monotonic()
+        self._stage = ""
 
     def tell(self, done: int, of: int, what: str) -> None:
         """So many of so many are done."""
         now = time.monotonic()
+        if what != self._stage:
+            self._stage, self._stage_began = what, now
         if not self._on or not (self._over or now - self._told >= QUIET_S):
             return
         self._told = now
         text = f"{done} of {of} {what} · {now - self._began:.0f} s"
+        if done >= ENOUGH:
+            text += f" · about {(now - self._stage_began) / done * (of - done):.0f} s left of these"
         self._write(f"\r\x1b[K{text}" if self._over else f"plan: {text}\n")
 
     def clear(self) -> None:

@@ -249,8 +249,11 @@ def fleet_trial(question: Question, found: Capacity, replicas: int, rate: float)
     )
 
 
-def fewest(question: Question, found: Capacity, spare: float = 0.0) -> tuple[int, Trial]:
-    """The fewest replicas that together keep the objectives, and the trial of them under the whole load.
+def fewest(
+    question: Question, found: Capacity, spare: float = 0.0
+) -> tuple[int, Trial, tuple[int, Trial] | None]:
+    """The fewest replicas that together keep the objectives, the trial of them under the whole load, and the next smaller
+    fleet with its trial; None: there is none.
 
     They are found for a load that is greater by the share that is to be kept free. Where no number up to `MORE` times what
     one replica's rate says keeps the objectives, the largest that was tried is returned with its trial.
@@ -275,4 +278,6 @@ def fewest(question: Question, found: Capacity, spare: float = 0.0) -> tuple[int
         while tried[replicas].keeps(question.objectives) and replicas - missed > step:
             middle = (replicas + missed) // 2
             missed, replicas = (missed, middle) if keeps(middle) else (middle, replicas)
-    return replicas, fleet_trial(question, found, replicas, question.rate) if spare else tried[replicas]
+    fewer = max((count for count in tried if count < replicas), default=None)
+    whole = fleet_trial(question, found, replicas, question.rate) if spare else tried[replicas]
+    return replicas, whole, None if fewer is None else (fewer, tried[fewer])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from loadstone import config
 from loadstone.capacity.options import ENGINE, PlanOptions, needed, prices
@@ -21,6 +22,7 @@ from loadstone.sim.options import SimOptions
 if TYPE_CHECKING:
     from loadstone.capacity.answer import Answer
     from loadstone.capacity.candidates import Asked
+    from loadstone.capacity.console import Page
     from loadstone.capacity.search import Question
 
 DRAWN = (".png", ".svg", ".html")
@@ -38,6 +40,10 @@ def plan(verbose: bool, **flags: Any) -> int:
     told = given(flags)
     options = config.from_flags(PlanOptions, QUESTION, told)
     engine = config.from_flags(SimOptions, FLAGS, told)
+    if options.model is None and engine.calibration is not None:
+        from loadstone.capacity.trust import model_of  # the analysis; not needed for help
+
+        options = msgspec.structs.replace(options, model=model_of(engine.calibration))
     output = Path(options.output) if options.output else None
     _check_output(output)
     asked, question = _question(options, engine)
@@ -84,22 +90,25 @@ def _answer(asked: Asked, question: Question, options: PlanOptions) -> Answer:
         return answer(asked, question, options.headroom / 100, apply)
 
 
-def _page(found: Answer, asked: Asked, question: Question, options: PlanOptions) -> str:
-    from loadstone.capacity.console import Page, page
+def _about(asked: Asked, question: Question, options: PlanOptions) -> Page:
+    from loadstone.capacity.console import Page
     from loadstone.terminal import wants_color
 
-    return page(
-        found,
-        Page(
-            asked,
-            question,
-            options.headroom / 100,
-            options.workload,
-            width=shutil.get_terminal_size((100, 40)).columns,
-            color=wants_color(sys.stdout, os.environ),
-            unicode="utf" in (sys.stdout.encoding or "").lower(),
-        ),
+    return Page(
+        asked,
+        question,
+        options.headroom / 100,
+        options.workload,
+        width=shutil.get_terminal_size((100, 40)).columns,
+        color=wants_color(sys.stdout, os.environ),
+        unicode="utf" in (sys.stdout.encoding or "").lower(),
     )
+
+
+def _page(found: Answer, asked: Asked, question: Question, options: PlanOptions) -> str:
+    from loadstone.capacity.console import page
+
+    return page(found, _about(asked, question, options))
 
 
 def _json(found: Answer, asked: Asked, question: Question, options: PlanOptions) -> str:
@@ -123,7 +132,7 @@ def _check_output(output: Path | None) -> None:
 
 def _write(output: Path, found: Answer, asked: Asked, question: Question, options: PlanOptions) -> None:
     if output.suffix.lower() != ".json":
-        _draw(output, found, question)
+        _draw(output, found, asked, question, options)
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -134,10 +143,12 @@ def _write(output: Path, found: Answer, asked: Asked, question: Question, option
         ) from None
 
 
-def _draw(output: Path, found: Answer, question: Question) -> None:
+def _draw(output: Path, found: Answer, asked: Asked, question: Question, options: PlanOptions) -> None:
     """The tails that are limited, by one replica's rate."""
     if found.best is None:
         raise UsageError(f"-o {output}: nothing keeps the objectives, so there is no curve to draw; -o FILE.json has the answer.")  # fmt: skip
+    from loadstone.capacity.assumptions import assumptions
+    from loadstone.capacity.console import answered, load_of
     from loadstone.plot._capacity import Tail, draw_capacity
 
     each = question.rate / found.best.replicas
@@ -150,8 +161,10 @@ def _draw(output: Path, found: Answer, question: Question) -> None:
         for one in question.objectives
     ]
     notes = [
-        f"Simulated: {found.best.name}, one of {found.best.replicas:,} replicas.",
-        f"Dashed: the objectives. Dotted: the rate that is asked of each, {each:.3g} requests/s.",
+        f"{answered(found, _about(asked, question, options))} Load: {load_of(question)}.",
+        next(iter(assumptions(found, asked, question, options.headroom / 100))),
+        f"The curve is one replica of {found.best.replicas:,}. Dashed: the objectives. Dotted: the rate that is asked of each,"
+        f" {each:.3g} requests/s.",
     ]
     rates = [trial.rate for trial in found.curve]
-    draw_capacity(rates, tails, {"asked": each}, notes, output, title="One replica by its rate")
+    draw_capacity(rates, tails, {"asked": each}, notes, output, title=f"Capacity of {asked.model}, simulated")

@@ -11,9 +11,12 @@ import polars as pl
 
 from loadstone.plot._drawing import Chart, Drawing
 from loadstone.plot._files import formats, write
+from loadstone.plot._log_axis import labels
 from loadstone.plot._look import ASKED, Theme, spec
 
 WIDTH, HEIGHT = 800, 200
+LEAST = 1.5
+"""Of an axis, from its end to its start."""
 
 
 class Tail(NamedTuple):
@@ -46,7 +49,12 @@ def _panel(rates: Sequence[float], tail: Tail, marks: Sequence[float]) -> Chart:
     )
     rows = rows.drop_nulls()
     x = alt.X("rate:Q", title="requests a second of one replica", scale=alt.Scale(zero=True))
-    y = alt.Y("value:Q", title=tail.title, scale=alt.Scale(type="log", nice=False))
+    limits = [tail.limit] if tail.limit else []
+    ends = [*rows["value"].to_list(), *limits] or [1.0]
+    low, high = min(ends), max(*ends, LEAST * min(ends))
+    axis = alt.Axis(values=labels(low, high, limits), labelOverlap=False, format=",.3~r")
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
+    y = alt.Y("value:Q", title=tail.title, scale=scale, axis=axis)
     layers = [alt.Chart(rows).mark_line(point=True, strokeWidth=2.5).encode(x=x, y=y)]
     if tail.limit is not None:
         layers.append(alt.Chart(pl.DataFrame({"value": [tail.limit]})).mark_rule(style=ASKED).encode(y=y))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import floor, log10
+from collections.abc import Sequence
 from pathlib import Path
 
 import altair as alt
@@ -12,14 +11,13 @@ import polars as pl
 from loadstone.figures import brief
 from loadstone.plot._drawing import Chart, Drawing
 from loadstone.plot._files import formats, write
+from loadstone.plot._log_axis import labels
 from loadstone.plot._look import ASKED, Theme, spec
 from loadstone.roofline.curve import TPOT, Curve
 
 WIDTH, HEIGHT = 800, 240
 LEAST = 1.5
 """Of an axis, from its end to its start."""
-APART = 1.25
-"""Labels of an axis differ by this factor at least."""
 
 
 def draw_curve(
@@ -54,7 +52,7 @@ def _panel(rows: pl.DataFrame, curve: Curve, column: str, title: str, limits: Se
     x = alt.X("batch:Q", title="sequences in a step", scale=alt.Scale(type="log", base=2, nice=False))
     low, high = rows[column].to_numpy().min(), rows[column].to_numpy().max()
     domain = [float(low), float(max(high, low * LEAST))]
-    axis = alt.Axis(values=list(labels(*domain)), labelOverlap=False, format=",.3~r")
+    axis = alt.Axis(values=labels(domain[0], domain[1]), labelOverlap=False, format=",.3~r")
     y = alt.Y(f"{column}:Q", title=title, scale=alt.Scale(type="log", domain=domain), axis=axis)
     running = rows.filter(pl.col("batch") <= curve.largest)
     layers = [
@@ -71,15 +69,3 @@ def _panel(rows: pl.DataFrame, curve: Curve, column: str, title: str, limits: Se
             rule = pl.DataFrame({column: [limit]})
             layers.append(alt.Chart(rule).mark_rule(style=ASKED).encode(y=y))
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-
-
-def labels(low: float, high: float) -> Iterator[float]:
-    """Values to label on a logarithmic axis: 1, 2, 5 and their like, and the end of it."""
-    known = [
-        digit * 10.0**power
-        for power in range(floor(log10(low)), floor(log10(high)) + 1)
-        for digit in (1, 2, 5)
-        if low <= digit * 10.0**power <= high
-    ]
-    yield from (value for value in known if value * APART <= high)
-    yield high
