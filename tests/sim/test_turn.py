@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from typing import Any
 
-from tests.sim.api.told import CHAT, asked
+from tests.sim.api.told import CHAT, RESPONSES, asked
 
 from loadstone.sim.api.spell import spell
 from loadstone.sim.http import LAST_CHUNK, STREAM_HEAD
@@ -49,6 +50,14 @@ def test_several_tokens_at_once_are_a_chunk_each() -> None:
     part = whole.parts[0]
     one_by_one = turn(stream=True, max_tokens=6).at_once(5)
     assert whole.advance(part, 2, 1) + whole.advance(part, 3, 2) + whole.advance(part, 1, 3) == one_by_one
+
+
+def test_numbered_events_are_sent_in_the_order_of_their_numbers() -> None:
+    for tokens in (1, 3):
+        whole = turn(RESPONSES, stream=True, max_output_tokens=6)
+        sent = b"".join(whole.advance(whole.parts[0], tokens, at_ns) for at_ns in range(1, 6 // tokens + 1))
+        numbers = [int(number) for number in re.findall(rb'"sequence_number":(\d+)', sent)]
+        assert numbers == list(range(2 + 2 + 6 + 4)), "begun, opened, deltas, closed and completed"
 
 
 def test_choices_are_sequences_that_end_by_themselves() -> None:

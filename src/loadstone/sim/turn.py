@@ -155,13 +155,13 @@ class Turn:
 
     def _stream(self, part: Part, tokens: int) -> bytes:
         answer, choice = self._answer, part.choice
+        opening = answer.opening() if self.out == tokens else b""  # before any token: events may be numbered
         if tokens == 1:
             data = chunk(answer.token(part.out - 1, choice))
         else:
             events = [answer.token(index, choice) for index in range(part.out - tokens, part.out)]
             data = b"".join(map(chunk, events))
         if self.out == tokens:
-            opening = answer.opening()
             data = STREAM_HEAD + (chunk(opening) if opening else b"") + data
         if not part.over:
             return data
