@@ -889,6 +889,15 @@ def test_a_slow_first_answer_without_warmup_is_a_cold_server(check, answer):
     assert check("cold_start", *rows, phases=phases).verdict == "VALID"
 
 
+@pytest.mark.parametrize(("first_ms", "verdict"), [(800, "VALID"), (801, "NOTE")])
+def test_those_who_open_a_load_together_may_each_wait_for_the_prompts_of_all(
+    check, answer, first_ms, verdict
+):
+    opening = [answer(first_ms, sent=number) for number in range(8)]
+    later = [answer(sent + 100, sent=sent) for sent in range(1000, 3000, 100)]
+    assert check("cold_start", *opening, *later).verdict == verdict
+
+
 def test_what_we_ended_is_no_failure(check, steady, answer):
     ours = [answer(5, outcome=outcome) for outcome in ("cut", "cancelled")] * 20
     assert check("failures", *steady(), *ours).value == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from loadstone.checks.advice import advice_for
@@ -108,16 +109,29 @@ def retries(evidence: Evidence) -> Check:
 
 
 def cold_start(evidence: Evidence) -> Check:
-    """Whether the first answer was much slower than the rest, without a warm-up."""
+    """Whether the first answer was much slower than the rest, without a warm-up.
+
+    A load may open with many requests at once, of which each waits for the prompts of all: of n that were sent within a
+    median of the first, every one may take n times as long as alone.
+    """
     name = "time_to_first_token" if evidence.tables.streaming else "request_latency"
     median, first = evidence.p50(name), _first_answer_ms(evidence.tables)
     warmed = any(phase.kind == "warmup" for phase in evidence.tables.run.phases)
     if warmed or median is None or first is None or first <= COLD * median:
         return answer("cold_start", "VALID", first, "ms", "the first answer was no slower than others.")
+    if first <= (together := _opened_together(evidence.tables, median)) * median:
+        finding = f"the first answer was as slow as one of {together} that are asked for at once may be."
+        return answer("cold_start", "VALID", first, "ms", finding)
     finding = (
         f"the first answer took {brief(first)} ms against a median of {brief(median)} ms: a cold server."
     )
     return answer("cold_start", "NOTE", first, "ms", finding, "Warm it up with --warmup-request-count.")
+
+
+def _opened_together(tables: Tables, within_ms: float) -> int:
+    """Requests that were sent so soon after the first one, itself included."""
+    sent_ns = tables.number("sent_ns")
+    return int((sent_ns <= np.nanmin(sent_ns) + within_ms * 1e6).sum())
 
 
 def _first_answer_ms(tables: Tables) -> float | None:
