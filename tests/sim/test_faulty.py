@@ -332,3 +332,26 @@ def test_preflights_do_not_count(start: Start) -> None:
     assert ask(server.connect(), request_id="preflight-4")[0] == 200
     with pytest.raises(http.client.RemoteDisconnected):
         ask(server.connect())
+
+
+def test_answers_that_are_faults_are_on_the_page_of_metrics(start: Start) -> None:
+    served = start("crlf")
+    connection = served.connect()
+
+    def page() -> dict[str, float]:
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        names = [line.rpartition(" ") for line in lines if line.startswith("vllm:")]
+        return {name: float(value) for name, _, value in names}
+
+    before = page()
+    for _ in range(3):
+        assert ask(connection)[0] == 200
+    after = page()
+    grown = {
+        name.partition("{")[0]: after[name] - before[name] for name in after if after[name] != before[name]
+    }
+    assert grown == {
+        "vllm:generation_tokens_total": 15, "vllm:prompt_tokens_total": 15, "vllm:request_success_total": 3,
+    }  # fmt: skip
+    assert after['vllm:num_requests_running{engine="0",model_name="sim"}'] == 0

@@ -27,6 +27,7 @@ from loadstone.sim.loop import Connection, Server, listen
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.stamps import Received
+from loadstone.sim.turn import Turn
 
 PREFLIGHT = "preflight-"
 """How the ids begin of the requests by which loadstone looks whether a server is there."""
@@ -94,6 +95,7 @@ class FaultyServer(Server):
             return
         truth.fault = fault.name
         play = connection.turn = Play(steps, truth)
+        self._tallies.plays()
         self._go_on(connection, play)
 
     def _spoilt(self, script: Script, name: str) -> tuple[Fault | None, Steps | None]:
@@ -125,6 +127,7 @@ class FaultyServer(Server):
         match step:
             case Send(data):
                 play.note(step, now_ns)
+                self._tallies.sends(step.tokens)
                 self._send(connection, data)
                 play.blocked = bool(connection.out)
                 return connection.turn is play and not play.blocked
@@ -162,6 +165,11 @@ class FaultyServer(Server):
             self._close(connection)
         else:
             self._take(connection)
+
+    def _record(self, turn: Turn | Play) -> None:
+        super()._record(turn)
+        if isinstance(turn, Play):
+            self._tallies.played(turn.truth)
 
     # ---- connections ----
 

@@ -16,6 +16,7 @@ from loadstone.sim.engine import Engine
 from loadstone.sim.exposition import State
 from loadstone.sim.options import SimOptions
 from loadstone.sim.tally import Tally
+from loadstone.sim.truth import TruthRow
 from loadstone.sim.turn import Part, Turn
 
 _PLACE = attrgetter("place")
@@ -111,6 +112,8 @@ class Tallies:
             )
             for engine in deployment.all
         ]
+        self._played = 0
+        """Answers under way that no engine has a part in."""
 
     def served(self) -> list[Served]:
         """What the steps brought that have just ended; to be asked before the next ones begin."""
@@ -136,6 +139,22 @@ class Tallies:
             tally.generation_tokens += part.out if turn.generates else 0
             tally.end(part.reason)
 
+    def plays(self) -> None:
+        """An answer is begun that no engine has a part in: the first one's counts have it."""
+        self._played += 1
+
+    def sends(self, tokens: int) -> None:
+        """Such an answer sends tokens."""
+        self.tallies[0].generation_tokens += tokens
+
+    def played(self, truth: TruthRow) -> None:
+        """Such an answer is over; one without a token is in no count of requests."""
+        self._played -= 1
+        if truth.tokens:
+            tally = self.tallies[0]
+            tally.prompt_tokens += truth.prompt_tokens
+            tally.end("abort" if truth.end == "closed" else "stop")
+
     def left(self, part: Part) -> None:
         """A client has left before it got all of a part; to be told before the deployment is.
 
@@ -149,7 +168,7 @@ class Tallies:
         """Every engine as it is now."""
         return [
             State(
-                running=len(engine.running),
+                running=len(engine.running) + (0 if number else self._played),
                 waiting=engine.queued,
                 kv_usage=engine.blocks.usage,
                 prefix_queries=engine.prefix_queries,
@@ -158,7 +177,7 @@ class Tallies:
                 external_hits=engine.external_hits,
                 preemptions=engine.preemptions,
             )
-            for engine in self._deployment.all
+            for number, engine in enumerate(self._deployment.all)
         ]
 
 
