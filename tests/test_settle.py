@@ -154,3 +154,18 @@ def test_a_way_between_client_and_server_is_the_virtual_clock_s(tmp_path):
     with pytest.raises(UsageError, match=r"^sim: network_us: has no effect without --virtual"):
         settled()
     assert settled(virtual=True, streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("address", "model"),
+    [
+        ("sim:", "sim"),
+        ("sim:model=m", "m"),
+        ("sim:gpu=h100,model=llama-3.1-8b", "llama-3.1-8b"),
+        ("sim:gpu=h100,hf_config_path=llama-3.1-8b", "llama-3.1-8b"),
+        ("sim:gpu=h100,hf_config_path=llama-3.1-8b,model=m", "m"),
+    ],
+)
+def test_a_run_of_a_model_on_a_device_has_the_model_s_name(address, model, tmp_path):
+    config = Config(endpoint=EndpointConfig(url=address), output=OutputConfig(folder=str(tmp_path / "run")))
+    assert settle(config, "").config.endpoint.models == (model,)

@@ -24,7 +24,7 @@ from loadstone.plan.schedule import Phase
 from loadstone.preflight import first_model, reach, small_turn
 from loadstone.preflight.waiting import wait_for_models
 from loadstone.roofline.case import Case, settled
-from loadstone.sim.case import case_of
+from loadstone.sim.case import case_of, named
 from loadstone.sim.options import from_url
 from loadstone.sources import source_of
 from loadstone.terminal import printable
@@ -194,7 +194,7 @@ def _with_model(config: Config) -> Config:
     """The configuration with the model that the first server (or the engine that will be started) has."""
     address = config.endpoint.urls[0]
     if address.startswith(ENGINE):
-        model = from_url(address).model
+        model = named(from_url(address)).model
     else:
         target = url.parse(address)
         with patience(_say, f"waiting for {target.url} to list its models (--model NAME saves the question)"):

@@ -44,8 +44,10 @@ def simulate(verbose: bool, **flags: Any) -> int:
     asked = {"port": [str(PORT)], **given(flags)}
     options = config.from_flags(SimOptions, LEAVES, asked)
     check_given(asked, options)
+    from loadstone.sim.case import named
     from loadstone.sim.server import serve
 
+    options = named(options)
     serve(options, announce=lambda port: _announce(options, port))
     return Exit.DONE
 

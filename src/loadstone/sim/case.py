@@ -5,6 +5,8 @@ One rule: whoever asks which model runs on which devices asks here, so that an e
 
 from __future__ import annotations
 
+import msgspec
+
 from loadstone.errors import UsageError
 from loadstone.roofline import calibration, gpus
 from loadstone.roofline.case import Asked, Case, case, convert
@@ -44,3 +46,11 @@ def case_of(options: SimOptions) -> Case | None:
     """The model and the devices alone."""
     found = modelled(options)
     return None if found is None else found[0]
+
+
+def named(options: SimOptions) -> SimOptions:
+    """The options with the name of the model that is computed, where there is one and nobody has called it otherwise."""
+    if options.model != SimOptions().model or (options.gpu is None and options.calibration is None):
+        return options
+    found = case_of(options)
+    return options if found is None else msgspec.structs.replace(options, model=found.shape.name)
