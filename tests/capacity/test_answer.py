@@ -236,14 +236,15 @@ def test_the_first_line_says_so_and_names_the_cheapest_way_without_one(with_amd)
     assert found.near.whole.keeps(ask().objectives)
     about = Page(asks, ask(), 0.0, "isl=128,osl=16", 100)
     assert answered(found, about) == (
-        "1 x mi300x serves 40 requests/s of isl=128,osl=16 for 0.01 USD an hour (bf16), if the model is right: published runs on AMD"
+        "1 x mi300x serves 40 requests/s of isl=128,osl=16 for 0.01 USD an hour (bf16), if the roofline is right: published runs on AMD"
         " took up to 1.9 times as long. The cheapest way for which they were near it: 1 x h100-sxm for 3.99 USD an hour (bf16)."
     )
     text = page(found, about)
     assert "mi300x bf16 *" in text
     assert "\n* published runs on AMD took up to 1.9 times as long\n" in text
     assert (
-        "\ncaution   published runs on AMD took 1.3 (median) to 1.9 times as long as the model says" in text
+        "\ncaution   published runs on AMD took 1.3 (median) to 1.9 times as long as the roofline says"
+        in text
     )
     values = told(found, asks, ask(), 0.0)
     assert values["cheapest_without_caution"]["gpu"] == "h100-sxm"
@@ -253,7 +254,7 @@ def test_the_first_line_says_so_and_names_the_cheapest_way_without_one(with_amd)
 def test_where_no_way_is_without_one_the_first_line_says_that_too(with_amd):
     asks, found = with_amd
     said = answered(found._replace(near=None), Page(asks, ask(), 0.0, "x", 100))
-    assert said.endswith("No way is of a kind for which published runs were near the model.")
+    assert said.endswith("No way is of a kind for which published runs were near it.")
 
 
 def test_the_page_says_why_the_neighbours_lost(found):

@@ -114,7 +114,7 @@ def test_what_published_runs_say_against_the_model_is_on_the_page_in_json_and_in
     loadstone, tmp_path
 ):
     deep = ("--gpu", "h200", "--model", "deepseek-v3", "-tp", "8")
-    said = "published runs of DeepSeek took 2.4 (median) to 3.0 times as long as the model says"
+    said = "published runs of DeepSeek took 2.4 (median) to 3.0 times as long as the roofline says"
     assert f"caution: {said}" in " ".join(loadstone("roofline", *deep).stdout.split())
     assert json.loads(loadstone("roofline", *deep, "--json").stdout)["caution"].startswith(said)
     assert loadstone("roofline", *deep, "-o", "x.svg").returncode == 0

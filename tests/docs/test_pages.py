@@ -122,6 +122,7 @@ def execute(page: Path, folder: Path) -> int:
         ("extending", 11),
         ("load-shapes", 31),
         ("capacity-planning", 1),
+        ("roofline", 3),
     ],
 )
 def test_a_page_does_what_it_says(name: str, count: int, tmp_path: Path) -> None:

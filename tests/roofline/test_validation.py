@@ -72,10 +72,10 @@ def test_both_a_model_and_a_device_are_named_the_worst_first():
 
 def test_the_sentence_says_how_much_and_what_to_do():
     assert of("deepseek-v3", "h200").caution == (
-        "published runs of DeepSeek took 2.4 (median) to 3.0 times as long as the model says: fit it to a run first"
+        "published runs of DeepSeek took 2.4 (median) to 3.0 times as long as the roofline says: fit it to a run first"
         " (loadstone roofline --fit; docs/roofline-validation.md)"
     )
-    assert of("llama-3.1-8b", "b200").short == "no published run on b200 was held against the model"
+    assert of("llama-3.1-8b", "b200").short == "no published run on b200 was held against the roofline"
     assert (of("llama-3.1-8b", "h100").short, of("llama-3.1-8b", "h100").caution) == (None, None)
 
 

@@ -86,9 +86,9 @@ def answered(found: Answer, about: Page) -> str:
     warned = caution(best.setup, about.asked)
     if warned is None:
         return f"{said}."
-    said = f"{said}, if the model is right: {warned.short}."
+    said = f"{said}, if the roofline is right: {warned.short}."
     if found.near is None:
-        return f"{said} No way is of a kind for which published runs were near the model."
+        return f"{said} No way is of a kind for which published runs were near it."
     near = found.near
     return f"{said} The cheapest way for which they were near it: {near.devices:,} x {near.setup.gpu.name} {_cost(near)}."
 
@@ -235,12 +235,13 @@ def _limit(limited_by: str) -> str:
 def _fleet(best: Way, whole: Trial, about: Page) -> str:
     each = about.question.rate / best.replicas
     simulated = f" ({whole.engines} of them simulated)" if whole.engines < best.replicas else ""
+    together = " each" if best.replicas > 1 else ""
     load = f"{brief(100 * each / best.capacity.rate)} % of that"
     spare = f", {brief(100 * about.spare)} % kept free" if about.spare else ""
     hits = f", {brief(100 * whole.hit_share)} % of prompts from the prefix cache" if whole.hit_share else ""
     preempted = f", {counted(whole.preemptions, 'preemption')}" if whole.preemptions else ""
     return (
-        f"{counted(best.replicas, 'replica')}{simulated} at {brief(each)} requests/s each, {load}{spare}:"
+        f"{counted(best.replicas, 'replica')}{simulated} at {brief(each)} requests/s{together}, {load}{spare}:"
         f" {brief(whole.running)} running{hits}{preempted}"
     )
 

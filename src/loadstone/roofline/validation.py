@@ -101,7 +101,7 @@ class Validity(msgspec.Struct, frozen=True, kw_only=True):
         if self.standing == "close":
             return None
         if self.standing == "untried":
-            return f"no published run {self.why} was held against the model"
+            return f"no published run {self.why} was held against the roofline"
         return f"published runs {_on(self.groups)} took up to {self.groups[0].most:.1f} times as long"
 
     @property
@@ -114,7 +114,7 @@ class Validity(msgspec.Struct, frozen=True, kw_only=True):
         worst = self.groups[0]
         more = ", and both apply here" if len(self.groups) > 1 else ""
         return (
-            f"published runs {_on(self.groups)} took {worst.typical:.1f} (median) to {worst.most:.1f} times as long as the model"
+            f"published runs {_on(self.groups)} took {worst.typical:.1f} (median) to {worst.most:.1f} times as long as the roofline"
             f" says{more}: {ADVICE}"
         )
 
