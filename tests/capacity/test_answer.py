@@ -266,6 +266,9 @@ def test_the_page_says_why_the_neighbours_lost(found):
     other = found._replace(best=best._replace(replicas=3, fewer=(2, fewer)), usual=Usual(8192, usual))
     lines = page(other, Page(asked(), ask(), 0.0, "x", 200)).splitlines()
     assert "fewer     2 replicas, tried as a whole: TTFT p99 833 ms, where 200 are allowed" in lines
+    one, two = other.best, other.best._replace(fewer=(7, fewer))
+    text = page(other._replace(ways=[one, two]), Page(asked(), ask(), 0.0, "x", 200))
+    assert f"\n{two.name}: 7 replicas, tried as a whole: TTFT p99 833 ms, where 200 are allowed.\n" in text
     [batched] = [line for line in lines if line.startswith("batched ")]
     assert batched.startswith(
         "batched   512 tokens a step, as a replica sustains most with them; with 8,192, vLLM's own number, "

@@ -267,6 +267,11 @@ def _others(found: Answer, about: Page) -> list[str]:
         lines += wrap(f"{MARK.strip()} {text}", about.width, "  ")
     for one, lesser in outdone(shown)[:MOST_OUTDONE]:
         lines += wrap(_outdone(one, lesser), about.width, "  ")
+    for one in shown[1:]:
+        if one.fewer is not None:
+            replicas, trial = one.fewer
+            said = f"{one.name}: {counted(replicas, 'replica')}, tried as a whole: {_result(trial, about.question.objectives)}."
+            lines += wrap(said, about.width, "  ")
     return lines
 
 
