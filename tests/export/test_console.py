@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from loadstone.export.console import render
+from loadstone.export.console import USUAL, render
 from loadstone.report import Certificate, Check, Failing, MetricResult, Outcomes, Report
 
 Failed = Callable[[str], Report]
@@ -495,3 +495,16 @@ def test_nothing_hostile_reaches_a_terminal(hostile: str, valid: Report) -> None
     shown = render(report, width=90, color=False, folder=Path(hostile.replace("/", "")))
     assert not set("\x1b\x07\r\u202e\u2066\u200b\u2028") & set(shown)
     assert shown.encode()
+
+
+def test_what_is_so_in_nearly_every_run_is_not_told(valid: Report) -> None:
+    name = "inter_token_latency"
+    usual, unusual = (
+        msgspec.structs.replace(
+            valid,
+            metrics={**valid.metrics, name: msgspec.structs.replace(valid.metrics[name], note=note)},
+        )
+        for note in (USUAL, "the clock stood still")
+    )
+    assert "spread evenly" not in render(usual, width=100, color=False)
+    assert "inter token latency: the clock stood still" in render(unusual, width=100, color=False)

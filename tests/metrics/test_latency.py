@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from loadstone.export.console import USUAL
 from loadstone.metrics import Missing, per_request
 from loadstone.stats import summarise
 
@@ -95,6 +96,10 @@ def test_a_usage_total_is_spread_over_the_chunks(tables, answer, result):
     found = result("inter_token_latency", tables(answer(50, 60, 80, 90, tokens=8)))
     assert gaps_of(found) == [(5.0, 2.0), (10.0, 2.0), (5.0, 2.0)]
     assert found.note.startswith("the server's total for an answer was spread evenly over its chunks; 100 %")
+
+
+def test_what_is_so_in_nearly_every_run_is_no_remark_of_the_summary(tables, answer, result):
+    assert result("inter_token_latency", tables(answer(50, 60, 70, 80, tokens=4))).note == USUAL
 
 
 def test_a_total_a_little_above_the_number_of_chunks_does_not_make_them_all_bring_several(

@@ -59,6 +59,8 @@ ROWS = 40
 """Rows of a screen. Remarks beyond them are left out, but for the first `LEAST_REMARKS`."""
 LEAST_WORDS = 24
 """Cells that the end of a fault's message needs, for the name of its sample to stand beside it."""
+USUAL = "the server's total for an answer was spread evenly over its chunks; no gap brought several tokens."
+"""The note of a latency between tokens that nothing is special about."""
 NO_SUCCESS = "no request succeeded."
 """The reason why a metric of successes has no number."""
 JUDGED = 100
@@ -332,12 +334,12 @@ def _that_fit(told: Sequence[Sequence[str]], room: int) -> int:
 def _about_metrics(report: Report, field: str) -> list[str]:
     """Each different `reason` or `note` of the metrics shown, or missed, once, after the names it holds for.
 
-    That no request succeeded says the certificate.
+    That no request succeeded says the certificate; what is so in nearly every run stands in `report.json` alone.
     """
     metrics = report.metrics
     texts: dict[str, list[str]] = {}
     for name in (*rows_missed(metrics), *rows_shown(metrics), *rates_shown(metrics)):
-        if (text := getattr(metrics[name], field)) and text != NO_SUCCESS:
+        if (text := getattr(metrics[name], field)) and text not in (NO_SUCCESS, USUAL):
             texts.setdefault(text, []).append(label(name))
     return [f"{_several(about)}: {text}" for text, about in texts.items()]
 

@@ -171,10 +171,13 @@ def _about_prompts(tables: Tables) -> Iterator[str]:
     known = tables.succeeded & np.isfinite(asked) & np.isfinite(told)
     more = float((told - asked)[known].mean()) if known.any() else 0.0
     if abs(more) >= 1 and not tables.config.input.isl_includes_template:
-        yield (
-            f"The server counts {brief(abs(more))} tokens {'more' if more > 0 else 'fewer'} per prompt than asked for (mean):"
-            " its chat template, or another tokenizer than ours (--tokenizer takes the model's own)."
-        )
+        counts = f"The server counts {brief(abs(more))} tokens {'more' if more > 0 else 'fewer'} per prompt than asked for"
+        if more > 0 and np.ptp((told - asked)[known]) == 0:
+            yield f"{counts}, always: its chat template."
+        else:
+            yield (
+                f"{counts} (mean): its chat template, or another tokenizer than ours (--tokenizer takes the model's own)."
+            )
     cached = tables.number("usage_cached_tokens")
     known &= cached <= told
     share = float(cached[known].sum() / told[known].sum()) if told[known].sum() > 0 else 0.0
