@@ -324,17 +324,19 @@ def _bounds(phases: Sequence[Phase]) -> str:
 def _disk_mb(setting: Setting) -> int:
     """An upper estimate of the run's size on disk.
 
-    Bodies twice (plan, inputs.json), some bytes a token and a request in the tables, and of the raw answers two
-    segments a worker, unless all are kept.
+    Bodies in the plan and in inputs.json, some bytes a token and a request in the tables, and of the raw answers two
+    segments a worker, unless all are kept. On the virtual clock there are no raw answers, and token times are even.
     """
     config = setting.config
+    virtual, copies = config.endpoint.virtual, 1 + config.output.inputs_json
     requests = sum(map(_most_requests, setting.phases))
     osl = config.input.osl_mean or 256
     raw = requests * (300 * osl + 900)
     if config.output.keep != "all":
         raw = min(raw, 2 * SEGMENT_BYTES * setting.workers)
-    table = requests * (20 * osl + 1500)
-    return max(1, round((requests * 2 * (7 * config.input.isl_mean + 300) + table + raw) / 1e6))
+    raw = 0 if virtual else raw
+    table = requests * ((8 if virtual else 20) * osl + 1500)
+    return max(1, round((requests * copies * (7 * config.input.isl_mean + 300) + table + raw) / 1e6))
 
 
 def _most_requests(phase: Phase) -> int:

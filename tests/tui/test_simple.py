@@ -47,6 +47,14 @@ def live(ttft_us: int = 0, **counts: int) -> Live:
     return Live(fields, histograms)
 
 
+def test_what_is_left_is_told_in_the_time_of_whoever_watches() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream, "plain", [bounded(400)])
+    for took_s in (0.0, 1.0, 5.0):
+        progress.update(live(ended=round(20 * took_s)), 100 * took_s, bounded(400), 0, took_s)
+    assert [shown.split("  ")[2] for shown in stream.getvalue().splitlines()] == ["0 s", "15 s left"]
+
+
 @pytest.mark.parametrize(
     ("width", "shown"),
     [

@@ -159,17 +159,23 @@ class Progress:
         self._samples: deque[Sample] = deque()
         self._next_line_s = 0.0
 
-    def update(self, live: Live, elapsed_s: float, phase: Phase, waiting: int) -> None:
-        """Shows the board's present sum, `elapsed_s` seconds into `phase`, while `waiting` requests are due and not sent."""
+    def update(
+        self, live: Live, elapsed_s: float, phase: Phase, waiting: int, took_s: float | None = None
+    ) -> None:
+        """Shows the board's present sum, `elapsed_s` seconds into `phase`, while `waiting` requests are due and not sent.
+
+        `took_s`: how long whoever watches has waited for that, where it is not as long.
+        """
+        took_s = elapsed_s if took_s is None else took_s
         if phase != self._phase or self._start is None:
             self._begin(live, phase)
-        now = self._now(live, since(live, self._start or live), elapsed_s, phase, waiting)
+        now = self._now(live, since(live, self._start or live), elapsed_s, phase, waiting, took_s)
         if self._redraws:
             self._draw(
                 WRAP_OFF + CLEAR + line(now, self._width() - 1, bars=True, color=self._color) + WRAP_ON
             )
-        elif elapsed_s >= self._next_line_s and not self._quiet:
-            self._next_line_s = elapsed_s + (PLAIN_EVERY_S if elapsed_s < LATER_S else PLAIN_EVERY_LATER_S)
+        elif took_s >= self._next_line_s and not self._quiet:
+            self._next_line_s = took_s + (PLAIN_EVERY_S if took_s < LATER_S else PLAIN_EVERY_LATER_S)
             self._draw(line(now, 1000) + "\n")
 
     def announce(self, text: str) -> None:
@@ -190,7 +196,7 @@ class Progress:
         self._phase, self._start, self._next_line_s = phase, live, 0.0
         self._samples.clear()
 
-    def _now(self, live: Live, own: Live, elapsed_s: float, phase: Phase, waiting: int) -> Now:
+    def _now(self, live: Live, own: Live, elapsed_s: float, phase: Phase, waiting: int, took_s: float) -> Now:
         done, tokens = own.fields[Field.ENDED], own.fields[Field.TOKENS]
         duration_s = None if phase.duration_ns is None else phase.duration_ns / SECOND_NS
         share = share_done(done, elapsed_s, phase.requests, duration_s)
@@ -207,7 +213,7 @@ class Progress:
             ttft_ms=_ttft_ms(own),
             failed=own.fields[Field.FAILED],
             elapsed_s=elapsed_s,
-            left_s=left_s(share, elapsed_s),
+            left_s=left_s(share, took_s),
         )
 
     def _rates(self, sample: Sample) -> tuple[float, float]:

@@ -39,7 +39,8 @@ SHOW_S = 0.25
 STORE_S = 2.0
 """What came of requests is stored so often at least, in real time: no more of it is lost when the process is killed."""
 
-Tick = Callable[[Phase, float, int], None]
+Tick = Callable[[Phase, float, int, float], None]
+"""Told the phase, seconds into it, requests due and not sent, and the real seconds that it has taken."""
 
 
 class Began(Watch):
@@ -60,7 +61,9 @@ class Began(Watch):
         self._queue: Queue = queue(phases[0], conduct.plan.folder, conduct.seed)
         self._began_ns = orders[0].start_ns or BASE_NS
         self._start_ns = self._began_ns
-        self._show_s = time.monotonic() + SHOW_S
+        self._phase_s = time.monotonic()
+        """When the phase that is on began, in real time."""
+        self._show_s = self._phase_s + SHOW_S
         self.ends: dict[int, tuple[Stage, int]] = {}
         """The phases that are over, and when they were."""
         if conduct.stops_when_steady:
@@ -103,7 +106,7 @@ class Began(Watch):
         held = conduct.client.agenda.queued(now)
         elapsed_ns = now - self._start_ns
         waiting = self._queue.look(elapsed_ns, drawn, live[Field.DRAWN] - self._launched, held)
-        conduct.tick(self.phase, elapsed_ns / 1e9, waiting)
+        conduct.tick(self.phase, elapsed_ns / 1e9, waiting, time.monotonic() - self._phase_s)
 
     def spent(self, stage: Stage, now: int) -> None:
         """See `Watch`: the next phase begins."""
@@ -114,7 +117,7 @@ class Began(Watch):
         order = self._orders[self._at]
         if order.awaits:
             self._conduct.client.agenda.date(order.number, now)
-        self._start_ns = now
+        self._start_ns, self._phase_s = now, time.monotonic()
         self._launched = self._conduct.board.live().fields[Field.DRAWN]
         self._queue = queue(self.phase, self._conduct.plan.folder, self._conduct.seed)
 
@@ -265,7 +268,9 @@ def simulate(
                 last.name,
                 interrupted,
                 say,
-                lambda phase, elapsed_s, waiting: progress.update(board.live(), elapsed_s, phase, waiting),
+                lambda phase, elapsed_s, waiting, took_s: progress.update(
+                    board.live(), elapsed_s, phase, waiting, took_s
+                ),
                 parts,
             )
             try:
