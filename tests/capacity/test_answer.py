@@ -14,9 +14,9 @@ from loadstone.capacity.processes import Here, Progress
 from loadstone.capacity.search import Question
 from loadstone.capacity.told import told
 from loadstone.capacity.trial import METRICS
-from loadstone.capacity.trust import caution
 from loadstone.capacity.workload import Workload
 from loadstone.errors import UsageError
+from loadstone.sim.caution import caution
 from loadstone.sim.options import SimOptions
 from loadstone.slo import objectives
 
@@ -225,8 +225,8 @@ def one_setup(model="llama-3.1-8b", gpu="h100", **more):
     ],
 )
 def test_where_published_runs_say_that_it_is_too_fast_there_is_a_caution(model, gpu, tensor, said):
-    assert said in caution(one_setup(model, gpu, tensor=(tensor,)), asked()).short
-    assert caution(one_setup(), asked()) is None
+    assert said in caution(one_setup(model, gpu, tensor=(tensor,)).options).short
+    assert caution(one_setup().options) is None
 
 
 def test_the_first_line_says_so_and_names_the_cheapest_way_without_one(with_amd):

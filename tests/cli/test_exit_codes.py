@@ -139,6 +139,14 @@ def test_simulate_serves_what_it_is_told_and_says_where(monkeypatch, capsys):
     ]
 
 
+def test_simulate_warns_of_a_device_on_which_it_is_known_to_be_too_fast(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "loadstone.sim.server", SimpleNamespace(serve=lambda *_, **__: None))
+    assert main(["simulate", "--gpu", "mi300x", "--model", "llama-3.1-8b"]) == 0
+    assert capsys.readouterr().err.startswith("caution: published runs on AMD took 1.3 (median) to 1.9 times")
+    assert main(["simulate", "--gpu", "h100", "--model", "llama-3.1-8b"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_simulate_refuses_a_flag_that_was_given_and_has_no_effect(capsys):
     assert main(["simulate", "--gpu", "h100", "--model", "llama-3.1-8b", "--step-ms", "10"]) == 2
     assert "--step-ms has no effect: the model on its gpu says" in capsys.readouterr().err

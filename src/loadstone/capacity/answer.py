@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from loadstone.capacity.candidates import Asked, LeftOut, Setup, flags, name, setups, usual
 from loadstone.capacity.search import Capacity, Question, capacity, curve_rates, curve_trial, fewest
 from loadstone.capacity.trial import OF_GAPS, Trial
-from loadstone.capacity.trust import caution
 from loadstone.capacity.workload import Workload
 from loadstone.errors import UsageError
 from loadstone.roofline.work import prompt
 from loadstone.sim.case import modelled
+from loadstone.sim.caution import caution
 from loadstone.slo import Objective
 
 HOUR_S = 3600
@@ -134,8 +134,8 @@ def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answ
     if best is None:
         return Answer(None, [], [], left_out)
     near = None
-    if caution(best.setup, asked) is not None:
-        near = cheapest(lambda one: caution(one.setup, asked) is None)
+    if caution(best.setup.options) is not None:
+        near = cheapest(lambda one: caution(one.setup.options) is None)
         best = ways[0]  # a fleet that was tried may take less than was thought
         near = None if near is best else near
     options = best.capacity.options

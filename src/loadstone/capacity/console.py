@@ -14,8 +14,8 @@ from loadstone.capacity.assumptions import assumptions
 from loadstone.capacity.candidates import Asked, LeftOut
 from loadstone.capacity.search import Question
 from loadstone.capacity.trial import Trial
-from loadstone.capacity.trust import caution
 from loadstone.figures import brief, counted, figures
+from loadstone.sim.caution import caution
 from loadstone.slo import Objective
 from loadstone.terminal import fit, left, paint, printable, right, wrap
 from loadstone.tui.chart import Mark, Panel, chart
@@ -83,7 +83,7 @@ def answered(found: Answer, about: Page) -> str:
         return f"Nothing keeps the objectives at {load}: {counted(tried, 'setup')} tried, none does."
     serve = "serves" if best.devices == 1 else "serve"
     said = f"{best.devices:,} x {best.setup.gpu.name} {serve} {load} {_cost(best)}"
-    warned = caution(best.setup, about.asked)
+    warned = caution(best.setup.options)
     if warned is None:
         return f"{said}."
     said = f"{said}, if the roofline is right: {warned.short}."
@@ -101,7 +101,7 @@ def _cost(way: Way) -> str:
 
 
 def _head(found: Answer, about: Page) -> list[str]:
-    warned = found.best and caution(found.best.setup, about.asked)
+    warned = found.best and caution(found.best.setup.options)
     color = "yellow" if warned else "green" if found.best else "red"
     first, *rest = wrap(printable(answered(found, about)), about.width)
     return [paint(first, color, about.color), *rest]
@@ -169,7 +169,7 @@ def _why(found: Answer, best: Way, about: Page) -> Iterator[tuple[str, str]]:
             f"{chosen:,} tokens a step, as a replica sustains most with them; with {found.usual.tokens:,}, vLLM's own number, at the"
             f" same {brief(best.capacity.rate)} requests/s: {_result(found.usual.trial, objectives)}",
         )
-    if warned := caution(best.setup, about.asked):
+    if warned := caution(best.setup.options):
         yield "caution", f"{warned.caution}"
 
 
@@ -256,7 +256,7 @@ def _others(found: Answer, about: Page) -> list[str]:
     """The ways, the best one first."""
     wide = about.width >= 100
     shown = found.ways[:ROWS]
-    warned = [caution(way.setup, about.asked) for way in shown]
+    warned = [caution(way.setup.options) for way in shown]
     rows = [_row(way, wide, bool(one)) for way, one in zip(shown, warned, strict=True)]
     heads = _row(None, wide)
     title = "Ways, the cheapest first (USD/M: a million output tokens; req/s: one replica):"

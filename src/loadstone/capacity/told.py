@@ -13,7 +13,7 @@ from loadstone.capacity.assumptions import assumptions
 from loadstone.capacity.candidates import Asked, max_num_seqs
 from loadstone.capacity.search import Question
 from loadstone.capacity.trial import Trial
-from loadstone.capacity.trust import caution
+from loadstone.sim.caution import caution
 
 FORMAT = 1
 
@@ -32,11 +32,11 @@ def told(found: Answer, asked: Asked, question: Question, spare: float) -> dict[
             "kept_free": spare,
             "random_seed": question.seed,
         },
-        "best": _way(best, asked) if best else None,
+        "best": _way(best) if best else None,
         "serve": " ".join(commands.serve(best.capacity.options)) if best else None,
         "closer_look": " ".join(commands.closer(best, question)) if best else None,
-        "caution": _caution(best, asked) if best else None,
-        "cheapest_without_caution": _way(found.near, asked) if found.near else None,
+        "caution": _caution(best) if best else None,
+        "cheapest_without_caution": _way(found.near) if found.near else None,
         "fleet": _trial(best.whole) if best and best.whole else None,
         "smaller_fleet": {"replicas": best.fewer[0], **_trial(best.fewer[1])}
         if best and best.fewer
@@ -45,18 +45,18 @@ def told(found: Answer, asked: Asked, question: Question, spare: float) -> dict[
         if found.usual
         else None,
         "curve": [_trial(one) for one in found.curve],
-        "ways": [_way(one, asked) for one in found.ways],
+        "ways": [_way(one) for one in found.ways],
         "left_out": [one._asdict() for one in found.left_out],
         "assumptions": list(assumptions(found, asked, question, spare)),
     }
 
 
-def _caution(way: Way, asked: Asked) -> str | None:
-    found = caution(way.setup, asked)
+def _caution(way: Way) -> str | None:
+    found = caution(way.setup.options)
     return found.caution if found else None
 
 
-def _way(way: Way, asked: Asked) -> dict[str, Any]:
+def _way(way: Way) -> dict[str, Any]:
     options = way.capacity.options
     return {
         "gpu": way.setup.gpu.name,
@@ -73,7 +73,7 @@ def _way(way: Way, asked: Asked) -> dict[str, Any]:
         "price_source": way.setup.gpu.sources.get("usd_hour"),
         "replica_rate": way.capacity.rate,
         "limited_by": way.limited_by.split(", "),
-        "caution": _caution(way, asked),
+        "caution": _caution(way),
         "tried_in_whole": way.whole is not None,
     }
 

@@ -41,9 +41,9 @@ def plan(verbose: bool, **flags: Any) -> int:
     options = config.from_flags(PlanOptions, QUESTION, told)
     engine = config.from_flags(SimOptions, FLAGS, told)
     if options.model is None and engine.calibration is not None:
-        from loadstone.capacity.trust import model_of  # the analysis; not needed for help
+        from loadstone.roofline import calibration  # the analysis; not needed for help
 
-        options = msgspec.structs.replace(options, model=model_of(engine.calibration))
+        options = msgspec.structs.replace(options, model=calibration.read(engine.calibration).setup.model)
     output = Path(options.output) if options.output else None
     _check_output(output)
     asked, question = _question(options, engine)

@@ -45,9 +45,12 @@ def simulate(verbose: bool, **flags: Any) -> int:
     options = config.from_flags(SimOptions, LEAVES, asked)
     check_given(asked, options)
     from loadstone.sim.case import named
+    from loadstone.sim.caution import caution
     from loadstone.sim.server import serve
 
     options = named(options)
+    if warned := caution(options):
+        click.echo(f"caution: {warned.caution}.", err=True)
     serve(options, announce=lambda port: _announce(options, port))
     return Exit.DONE
 
