@@ -32,7 +32,7 @@ from loadstone.sim.exposition import CONTENT_TYPE, Page
 from loadstone.sim.http import CONTINUE, Refused, Request, RequestReader, response
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
-from loadstone.sim.routes import HOOKS, route
+from loadstone.sim.routes import HOOKS, METRICS, route
 from loadstone.sim.stamps import GONE, Received, Stamps
 from loadstone.sim.step_log import StepFile, StepRow
 from loadstone.sim.tallies import Served, Tallies, cache_config
@@ -53,7 +53,6 @@ MOST_AT_ONCE = 1 << 18
 """Tokens of an answer without an engine, which is spelt and kept whole."""
 TRUTH_REST_S = 0.05
 """The truth file is written out when nothing has happened for this long, and at the end."""
-METRICS = "/metrics"
 RESET = "/reset_prefix_cache"
 
 

@@ -39,6 +39,8 @@ ROUTES: dict[str, tuple[str, Route]] = {
     "/version": ("GET", lambda *_: msgspec.json.encode({"version": __version__})),
     **{path: ("POST", lambda *_: b"{}") for path in HOOKS},
 }
+METRICS = "/metrics"
+"""The loop's own: a page of what it counts."""
 OPEN = frozenset({"/health", "/version"})
 """Paths that need no key."""
 
@@ -51,7 +53,7 @@ def route(request: Request, options: SimOptions, created: int) -> Asked | bytes:
         _refuse(
             HTTPStatus.NOT_FOUND,
             "NotFoundError",
-            f"there is no {request.path}; there are: {', '.join(ROUTES)}",
+            f"there is no {request.path}; there are: {', '.join((*ROUTES, METRICS))}",
         )
     method, answer = ROUTES[request.path]
     if request.method != method:

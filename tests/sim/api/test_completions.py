@@ -51,8 +51,29 @@ def test_a_prompt_is_counted_in_words_or_ids(prompt: Any, tokens: int) -> None:
     assert asked(COMPLETIONS, prompt=prompt).prompt_tokens == tokens
 
 
-@pytest.mark.parametrize("prompt", [[], [1, "a"], ["a", "b"], [[1], [2]]])
-def test_a_batch_of_prompts_is_refused(prompt: Any) -> None:
-    assert (
-        refused(COMPLETIONS, prompt=prompt)["message"] == "prompt has to be one text or one list of token ids"
-    )
+@pytest.mark.parametrize("prompt", [[], [1, "a"], ["a", [1], 2]])
+def test_prompts_that_are_neither_texts_nor_ids_are_refused(prompt: Any) -> None:
+    message = "prompt has to be a text, a list of token ids, or a list of texts or of lists of token ids"
+    assert refused(COMPLETIONS, prompt=prompt)["message"] == message
+
+
+def test_several_prompts_have_each_their_choices_as_if_asked_alone() -> None:
+    prompts = ["one two", [5, 6, 7], "one two"]
+    found = asked(COMPLETIONS, prompt=prompts, n=2, max_tokens=9)
+    alone = [asked(COMPLETIONS, prompt=prompt, n=2, max_tokens=9) for prompt in prompts]
+    assert found.choices == tuple(choice for one in alone for choice in one.choices)
+    assert (found.prompt_tokens, found.limit_tokens) == (2 + 3 + 2, 9)
+    told = whole(found)
+    assert [choice["index"] for choice in told["choices"]] == [0, 1, 2, 3, 4, 5]
+    assert told["usage"]["completion_tokens"] == sum(choice.output_tokens for choice in found.choices)
+
+
+def test_prompts_have_a_bound_with_all_their_choices() -> None:
+    assert len(asked(COMPLETIONS, prompt=["a"] * 64, n=2).choices) == 128
+    assert "more than 128" in refused(COMPLETIONS, prompt=["a"] * 65, n=2)["message"]
+
+
+def test_log_probabilities_are_bounded_over_all_prompts() -> None:
+    call = {"max_tokens": 50_000, "ignore_eos": True, "logprobs": 1}
+    assert asked(COMPLETIONS, prompt=["a", "b"], **call)
+    assert "log probabilities" in refused(COMPLETIONS, prompt=["a", "b", "c"], **call)["message"]

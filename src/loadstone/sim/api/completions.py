@@ -1,4 +1,4 @@
-"""`/v1/completions`: a text or token ids in, a text out."""
+"""`/v1/completions`: texts or token ids in, a text for each out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,14 @@ def ask(body: bytes, options: SimOptions) -> Asked:
         unsupported("echo", True)
     if call.suffix:
         unsupported("suffix", call.suffix)
-    prompt = _single(call.prompt)
+    prompts = _prompts(call.prompt)
+    if len(prompts) * (call.n or 1) > request.MOST_CHOICES:
+        refuse(f"{len(prompts)} prompts are more than {request.MOST_CHOICES} answers come to", "prompt")
+    return _together([_ask(call, options, prompt) for prompt in prompts])
+
+
+def _ask(call: CompletionCall, options: SimOptions, prompt: str | list[int]) -> Asked:
+    """What the request asks for of one of its prompts."""
     tokens: Tokens
     if isinstance(prompt, str):
         raw, tokens = prompt.encode(), prompt.split()
@@ -48,16 +55,32 @@ def ask(body: bytes, options: SimOptions) -> Asked:
     return request.asked(call, options, "completions", tokens, raw, most, logprobs=call.logprobs)
 
 
-def _single(prompt: Prompt) -> str | list[int]:
-    """The one prompt of a request; a list of one prompt stands for it."""
+def _together(each: list[Asked]) -> Asked:
+    """One answer to several prompts: the choices of the first one, then those of the next."""
+    first = each[0]
+    whole = first._replace(
+        choices=tuple(choice for one in each for choice in one.choices),
+        prompt_tokens=sum(one.prompt_tokens for one in each),
+        limit_tokens=max(one.limit_tokens for one in each),
+    )
+    request.check_logprobs(whole)
+    return whole
+
+
+def _prompts(prompt: Prompt) -> list[str | list[int]]:
+    """The prompts of a request: a text, token ids, or a list of such."""
     if isinstance(prompt, str):
-        return prompt
+        return [prompt]
     ids = [item for item in prompt if isinstance(item, int)]
     if ids and len(ids) == len(prompt):
-        return ids
-    if len(prompt) != 1 or isinstance(prompt[0], int):
-        refuse("prompt has to be one text or one list of token ids", "prompt")
-    return prompt[0]
+        return [ids]
+    several = [item for item in prompt if not isinstance(item, int)]
+    if ids or not several:
+        refuse(
+            "prompt has to be a text, a list of token ids, or a list of texts or of lists of token ids",
+            "prompt",
+        )
+    return several
 
 
 class CompletionAnswer(Choices):

@@ -103,11 +103,9 @@ def asked(
         ]
     elif texts:
         choices = [_stopped(choice, texts, fewest) for choice in choices]
-    if logprobs is not None and not call.stream:
-        _check_logprobs(sum(choice.output_tokens for choice in choices) * (1 + logprobs))
     wishes = call.stream_options
     usage = bool(wishes and wishes.include_usage)
-    return Asked(
+    found = Asked(
         kind,
         model,
         tuple(choices),
@@ -123,6 +121,8 @@ def asked(
         options.block_size if options.enable_prefix_caching else 0,
         details,
     )
+    check_logprobs(found)
+    return found
 
 
 def _check(call: Call, options: SimOptions) -> None:
@@ -143,7 +143,11 @@ def _check(call: Call, options: SimOptions) -> None:
         )
 
 
-def _check_logprobs(count: int) -> None:
+def check_logprobs(asked: Asked) -> None:
+    """Raises `ApiError` where an answer in one piece would have too many."""
+    if asked.logprobs is None or asked.stream:
+        return
+    count = asked.output_tokens * (1 + asked.logprobs)
     if count > MOST_LOGPROBS:
         refuse(
             f"{count} log probabilities in one piece are more than {MOST_LOGPROBS}; set stream, or ask for fewer",
