@@ -123,6 +123,7 @@ def execute(page: Path, folder: Path) -> int:
         ("load-shapes", 31),
         ("capacity-planning", 1),
         ("roofline", 3),
+        ("server-metrics", 3),
     ],
 )
 def test_a_page_does_what_it_says(name: str, count: int, tmp_path: Path) -> None:
