@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from loadstone.errors import UsageError
 from loadstone.sim.loop import Server
 from loadstone.sim.options import SimOptions
+from loadstone.sim.routes import METRICS, ROUTES
 from loadstone.sim.step_log import read_steps
 from loadstone.sim.tallies import Served
 from loadstone.sim.truth import TruthRow, read_truth
@@ -447,6 +448,20 @@ def test_refusals_have_a_status_and_a_message(start: Start, path: str, body: Any
     answer = call(start(), path, body)
     assert answer.status == status
     assert json.loads(content(answer))["error"]["message"]
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/models", "/nowhere", "/v1/embeddings"])
+def test_an_answer_bears_the_id_of_its_request_when_it_is_to(start: Start, path: str) -> None:
+    body = {CHAT: chat(), "/v1/embeddings": {"input": "a"}}.get(path)
+    plain, bearing = start(), start(enable_request_id_headers=True)
+    assert call(bearing, path, body, **{"X-Request-ID": "a-7"}).getheader("X-Request-Id") == "a-7"
+    assert call(bearing, path, body).getheader("X-Request-Id") is None
+    assert call(plain, path, body, **{"X-Request-ID": "a-7"}).getheader("X-Request-Id") is None
+
+
+def test_a_path_that_there_is_not_is_answered_with_those_that_there_are(start: Start) -> None:
+    message = json.loads(content(call(start(), "/nowhere")))["error"]["message"]
+    assert {*ROUTES, METRICS} == set(message.partition("there are: ")[2].split(", "))
 
 
 def test_a_key_is_asked_for_when_there_is_one(start: Start) -> None:

@@ -17,6 +17,7 @@ WITHOUT_EFFECT = {
     "startup_s": 3,
     "reasoning_field": "reasoning",
     "embedding_dimensions": 64,
+    "enable_request_id_headers": "true",
     "fault": "eof",
     "fault_preflight": "true",
 }

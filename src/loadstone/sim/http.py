@@ -140,6 +140,14 @@ def response(
     )
 
 
+def labelled(answer: bytes, request_id: str | None) -> bytes:
+    """The beginning of a response, with the id of the request in its head; None: as it is."""
+    if request_id is None:
+        return answer
+    status, _, rest = answer.partition(b"\r\n")
+    return b"%b\r\nX-Request-Id: %b\r\n%b" % (status, request_id.encode("latin-1"), rest)
+
+
 def chunk(data: bytes) -> bytes:
     """One chunk of a streamed response."""
     return b"%x\r\n%b\r\n" % (len(data), data)

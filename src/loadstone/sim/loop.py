@@ -29,7 +29,7 @@ from loadstone.sim.defects import Defects
 from loadstone.sim.deployment import Deployment
 from loadstone.sim.engine import TooLong
 from loadstone.sim.exposition import CONTENT_TYPE, Page
-from loadstone.sim.http import CONTINUE, Refused, Request, RequestReader, response
+from loadstone.sim.http import CONTINUE, Refused, Request, RequestReader, labelled, response
 from loadstone.sim.options import SimOptions
 from loadstone.sim.play import Play
 from loadstone.sim.routes import HOOKS, METRICS, route
@@ -334,7 +334,8 @@ class Server:
                 found = route(request, self._options, self._created)
                 if isinstance(found, bytes):
                     self._do(request, received)
-                    self._send(connection, response(200, found, keep_alive=request.keep_alive))
+                    told = response(200, found, keep_alive=request.keep_alive)
+                    self._send(connection, labelled(told, self._told_id(request)))
                 else:
                     self._start(connection, found, request, received)
             except ApiError as error:
@@ -348,7 +349,11 @@ class Server:
         data = response(
             error.status, error.body(), keep_alive=request.keep_alive, bodiless=request.method == "HEAD"
         )
-        self._send(connection, data)
+        self._send(connection, labelled(data, self._told_id(request)))
+
+    def _told_id(self, request: Request) -> str | None:
+        """The id of a request, where its answer is to bear it."""
+        return request.headers.get("x-request-id") if self._options.enable_request_id_headers else None
 
     def _fail(self, connection: Connection, doing: str, error: Exception) -> None:
         """Ends a connection on which we met a defect of ours, with a 500 where nothing of an answer is out."""
@@ -381,7 +386,7 @@ class Server:
     def _start(self, connection: Connection, asked: Asked, request: Request, received: Received) -> None:
         """Begins an answer. Raises `ApiError` for one that the engine could never give."""
         answer, truth = self._prepared(asked, request, received)
-        turn = Turn(asked, answer, truth, request.keep_alive)
+        turn = Turn(asked, answer, truth, request.keep_alive, self._told_id(request))
         if self._options.null:
             if turn.generates and asked.output_tokens > MOST_AT_ONCE:
                 wish = f"{asked.output_tokens} tokens at once are more than {MOST_AT_ONCE}; ask for fewer, or leave null out"

@@ -72,6 +72,14 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             group="Server",
         ),
     ] = None
+    enable_request_id_headers: Annotated[
+        bool,
+        option(
+            "--enable-request-id-headers",
+            help="Answers bear the X-Request-Id of their request.",
+            group="Server",
+        ),
+    ] = False
     network_us: Annotated[
         Microseconds | None,
         option(

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Keys
 
 from loadstone.sim.api.answer import Answer
 from loadstone.sim.api.asked import Asked, Choice
-from loadstone.sim.http import LAST_CHUNK, STREAM_HEAD, chunk, response
+from loadstone.sim.http import LAST_CHUNK, STREAM_HEAD, chunk, labelled, response
 from loadstone.sim.sequence import Sequence
 from loadstone.sim.truth import TruthRow
 
@@ -55,14 +55,19 @@ class Turn:
         "_left",
         "_slices",
         "_spelt",
+        "_told_id",
         "limit_tokens",
         "out",
         "parts",
         "truth",
     )
 
-    def __init__(self, asked: Asked, answer: Answer, truth: TruthRow, keep_alive: bool) -> None:
+    def __init__(
+        self, asked: Asked, answer: Answer, truth: TruthRow, keep_alive: bool, told_id: str | None = None
+    ) -> None:
+        """`told_id`: the id of the request, where the head is to bear it."""
         self._asked = asked
+        self._told_id = told_id
         self._answer = answer
         self._keep_alive = keep_alive
         self.limit_tokens = asked.limit_tokens
@@ -111,6 +116,7 @@ class Turn:
         truth = self.truth
         if truth.first_sent_ns is None:
             truth.first_sent_ns = now_ns
+            data = labelled(data, self._told_id)
         truth.last_sent_ns = now_ns
         truth.bytes_sent += len(data)
         if truth.sent_ns is not None:
@@ -130,7 +136,7 @@ class Turn:
 
     def spelt(self, now_ns: int) -> bytes:
         """What to send at `now_ns`, when all is spelt."""
-        data = response(200, b"".join(self._spelt), keep_alive=self._keep_alive)
+        data = labelled(response(200, b"".join(self._spelt), keep_alive=self._keep_alive), self._told_id)
         self._spelt.clear()
         truth = self.truth
         truth.first_sent_ns = truth.last_sent_ns = now_ns

@@ -17,6 +17,7 @@ _REFUSED = {
     "fault_preflight": f"a fault {_NEEDS_SOCKETS}",
     "reasoning_field": _NO_TEXT,
     "embedding_dimensions": _NO_TEXT,
+    "enable_request_id_headers": _NO_TEXT,
     "null": "an engine that answers at once has no steps to compute; leave --virtual or null out.",
     "startup_s": "the run begins when the engine is up, so that nothing would wait for it; leave it out.",
 }
