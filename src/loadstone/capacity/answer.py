@@ -120,24 +120,16 @@ def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answ
     left_out += [one for one in results if isinstance(one, LeftOut)]
     ways = sorted((one for one in results if isinstance(one, Way)), key=_order)
 
-    def cheapest(fits: Callable[[Way], bool]) -> Way | None:
-        """The cheapest way that fits, once its fleet has been tried."""
-        nonlocal ways, left_out
-        while (first := next(filter(fits, ways), None)) is not None and first.whole is None:
-            whole = next(iter(apply(confirmed, [(first, question, spare)], f"fleets ({first.name})")))
-            rest = [one for one in ways if one is not first]
-            ways = sorted([*rest, *([whole] if isinstance(whole, Way) else [])], key=_order)
-            left_out += [whole] if isinstance(whole, LeftOut) else []
-        return first
-
-    best = cheapest(lambda one: True)
-    if best is None:
+    while pending := [one for one in _wanted(ways) if one.whole is None]:
+        what = f"fleets ({', '.join(one.name for one in pending)})"
+        wholes = list(apply(confirmed, [(one, question, spare) for one in pending], what))
+        rest = [one for one in ways if all(one is not other for other in pending)]
+        ways = sorted([*rest, *(one for one in wholes if isinstance(one, Way))], key=_order)
+        left_out += [one for one in wholes if isinstance(one, LeftOut)]
+    if not ways:
         return Answer(None, [], [], left_out)
-    near = None
-    if caution(best.setup.options) is not None:
-        near = cheapest(lambda one: caution(one.setup.options) is None)
-        best = ways[0]  # a fleet that was tried may take less than was thought
-        near = None if near is best else near
+    best, near = ways[0], _without_caution(ways)
+    near = None if near is best else near
     options = best.capacity.options
     points = [(question, options, best.replicas, rate) for rate in curve_rates(best.capacity)]
     default = usual(options)
@@ -148,6 +140,16 @@ def answer(asked: Asked, question: Question, spare: float, apply: Apply) -> Answ
     if default is not None:
         compared = Usual(default.max_num_batched_tokens or 0, tried_points.pop())
     return Answer(best, tried_points, ways, left_out, near, compared)
+
+
+def _wanted(ways: Sequence[Way]) -> list[Way]:
+    """Of ways in their order, those that are to be tried as a whole: the cheapest, and the cheapest without a caution."""
+    near = _without_caution(ways)
+    return [*ways[:1], *([near] if near is not None and near is not ways[0] else [])]
+
+
+def _without_caution(ways: Sequence[Way]) -> Way | None:
+    return next((one for one in ways if caution(one.setup.options) is None), None)
 
 
 def way(setup: Setup, question: Question, choices: Sequence[Any], spare: float) -> Way | LeftOut:
