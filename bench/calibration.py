@@ -21,7 +21,7 @@ from bench.ground import Ground, Unmeasured
 from bench.table import Item
 
 REPEATS = 3
-FITTED = (2, 8, 24)
+FITTED = (1, 8, 24)
 FORETOLD = (4, 16)
 WAVES, SHORT_WAVES = 6, 1
 ISL, OSL = 128, 128
