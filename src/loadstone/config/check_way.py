@@ -25,7 +25,9 @@ def way_without_effect(here: EndpointConfig) -> Iterator[Rule]:
     alone = here.client_certificate is None
     yield Rule("endpoint.client_key", alone, "has no effect without --client-certificate.")
     built_in = all(address.startswith(ENGINE) for address in here.urls)
-    yield Rule("endpoint.virtual", not built_in, "needs the built-in engine; give --url sim: or leave it out.")
+    yield Rule(
+        "endpoint.virtual", not built_in, "needs the built-in engine; give --url sim: or leave it out."
+    )
     yield Rule("endpoint.proxy", built_in, "has no effect on the built-in engine; leave it out.")
 
 
