@@ -6,10 +6,10 @@ import importlib.util
 import json
 
 import pytest
+from tests.calibrations import written
 
 from loadstone.__main__ import main
 from loadstone.errors import Exit
-from loadstone.roofline import calibration
 from loadstone.roofline.case import Asked
 
 SLO = "ttft.p99<200ms,itl.p99<30ms"
@@ -50,23 +50,9 @@ def test_the_answer_goes_to_a_file_too(tmp_path, capsys):
 
 
 def test_the_model_of_a_calibration_need_not_be_said_again(tmp_path, capsys):
-    made = calibration.Calibration(
-        format=calibration.FORMAT,
-        made="2026-12-01T00:00:00Z",
-        loadstone_version="0",
-        runs=("a",),
-        setup=Asked(gpu="h100", model="llama-3.1-8b"),
-        reached=calibration.Reached(
-            bandwidth=0.8, compute=0.5, step_s=0.0, layer_s=6e-5, sequence_s=2e-5, link=0.5
-        ),
-        told={},
-        rms_percent=1.0,
-        worst_percent=1.0,
-        points=(),
-    )
-    calibration.write(made, tmp_path / "a.toml")
+    path = written(tmp_path / "a.toml", Asked(gpu="h100", model="llama-3.1-8b"))
     without = [word for word in WORDS if word not in ("--model", "llama-3.1-8b")]
-    assert main([*without, "-tp", "1", "--calibration", str(tmp_path / "a.toml"), "--json"]) == 0
+    assert main([*without, "-tp", "1", "--calibration", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["question"]["model"] == "llama-3.1-8b"
     assert (found["caution"], found["best"]["gpu"]) == (None, "h100-sxm")

@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 from rich.cells import cell_len
+from tests.calibrations import written
 
-from loadstone.roofline import calibration
 from loadstone.roofline.case import Asked
 
 H100 = ("--gpu", "h100", "--model", "llama-3.1-8b")
@@ -245,21 +245,8 @@ def test_a_fit_finds_the_engine_that_was_measured(loadstone, tmp_path):
 
 
 def test_expert_parallel_of_a_calibration_can_be_turned_off(loadstone, tmp_path):
-    made = calibration.Calibration(
-        format=calibration.FORMAT,
-        made="2026-12-01T00:00:00Z",
-        loadstone_version="0",
-        runs=("a",),
-        setup=Asked(gpu="h100", model="qwen3-30b-a3b", tensor_parallel_size=2, enable_expert_parallel=True),
-        reached=calibration.Reached(
-            bandwidth=0.7, compute=0.5, step_s=0.0, layer_s=0.0, sequence_s=0.0, link=0.5
-        ),
-        told={},
-        rms_percent=1.0,
-        worst_percent=1.0,
-        points=(),
-    )
-    calibration.write(made, tmp_path / "moe.toml")
+    setup = Asked(gpu="h100", model="qwen3-30b-a3b", tensor_parallel_size=2, enable_expert_parallel=True)
+    written(tmp_path / "moe.toml", setup)
     kept = loadstone("roofline", "--calibration", "moe.toml", "--json")
     assert json.loads(kept.stdout)["efficiency_source"] == "measured: moe.toml"
     off = loadstone("roofline", "--calibration", "moe.toml", "--no-enable-expert-parallel", "--json")
