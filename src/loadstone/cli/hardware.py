@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from loadstone.figures import brief, figures
+from loadstone.roofline.gpu import Compute
 from loadstone.roofline.gpus import GPUS
 from loadstone.roofline.models import MODELS
 from loadstone.roofline.weights import (
@@ -23,7 +24,7 @@ ROOMY = 100
 """Cells from which on units are written out."""
 OTHERS = "Any other one (L40S, RTX 4090, ...): --gpu FILE.toml with name, title, memory_bytes, bandwidth and flops."
 OTHER_MODELS = "Any other one: --model with the path of its config.json, or of the folder that holds it."
-ARITHMETIC = ("bf16", "fp8", "fp4")
+ARITHMETIC: tuple[Compute, ...] = ("bf16", "fp8", "fp4")
 
 
 def listing(width: int, *, sources: bool = False) -> str:
@@ -47,7 +48,7 @@ def _gpus(width: int) -> Iterator[str]:
             gpu.name,
             brief(gpu.memory_bytes / GIB),
             figures(gpu.bandwidth / 1e12),
-            *(figures(peak / 1e12 if (peak := gpu.flops.get(name)) else None) for name in ARITHMETIC),  # type: ignore[call-overload]
+            *(figures(peak / 1e12 if (peak := gpu.flops.get(name)) else None) for name in ARITHMETIC),
             figures(gpu.link_bandwidth / 1e9 if gpu.link_bandwidth else None),
             "-" if gpu.usd_hour is None else f"{gpu.usd_hour:.2f}",
             gpu.title,

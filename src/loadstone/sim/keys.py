@@ -43,7 +43,7 @@ def of_prompt(prompt: Tokens, block_size: int) -> list[int]:
     key = 0
     number = of_words if are_words(prompt) else of_ids
     for end in range(block_size, len(prompt) + 1, block_size):
-        key = hash((key, number(prompt[end - block_size : end])))  # type: ignore[arg-type]
+        key = hash((key, number(prompt[end - block_size : end])))  # type: ignore[arg-type]  # `number` is for their kind
         keys.append(key)
     return keys
 

@@ -210,7 +210,7 @@ class Client:
                     self._cut(stage, now)
         for flight in agenda.to_cancel(now):
             if flight in self._flights:
-                self._give_up(flight, WireEnd.CANCELLED_AS_PLANNED, now)  # type: ignore[arg-type]
+                self._give_up(flight, WireEnd.CANCELLED_AS_PLANNED, now)  # type: ignore[arg-type]  # every one is a call
         while True:
             while (launch := agenda.next(now)) is not None:
                 self._fly(launch, now)
