@@ -14,7 +14,7 @@ FLOORS = [
     {"__init__", "errors"},
     {
         "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt", "patience",
-        "child", "dist", "figures", "stats", "report", "roofline", "slo",
+        "child", "dist", "figures", "stats", "report", "roofline", "slo", "estimate", "machine",
     },
     {"wire", "tokens"},
     {"config"},
@@ -25,10 +25,12 @@ FLOORS = [
     {"checks"},
     {"summary", "export", "tui", "compose", "preflight"},
     {"hooks"},
+    {"formats", "compare"},
     {"crew", "account", "rebuild", "plot"},
     {"settle"},
     {"virtual"},
     {"capacity", "run"},
+    {"study", "ceiling"},
     {"cli"},
     {"__main__"},
 ]  # fmt: skip
@@ -48,6 +50,10 @@ NUMPY = {
     "virtual",
     "capacity",
     "telemetry",
+    "estimate",
+    "compare",
+    "study",
+    "formats",
 }
 NUMPY_WHEN_ASKED = NUMPY | {"export"}
 

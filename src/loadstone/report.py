@@ -10,11 +10,29 @@ from typing import Any, Literal
 
 import msgspec
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """A branch of the report."""
+
+
+class Interval(_Part, frozen=True, kw_only=True):
+    """Where the true value of a statistic lies with the probability `level`, in the metric's unit; see docs/statistics.md.
+
+    `low` and `high` are null, and `reason` says why, where too little is known to give one.
+    """
+
+    low: float | None
+    high: float | None
+    level: float = 0.95
+    method: str = ""
+    """How it was found, in a few words: `order statistics`, `batch means`, `Wilson`, `Student t over runs`."""
+    effective: float | None = None
+    """Independent samples that would tell as much; fewer than there are where requests depend on each other."""
+    reason: str | None = None
+    needs: int | None = None
+    """Samples that an interval would take, where there are too few."""
 
 
 class MetricResult(_Part, frozen=True, kw_only=True):
@@ -49,6 +67,10 @@ class MetricResult(_Part, frozen=True, kw_only=True):
     p99: float | None = None
     p99_9: float | None = None
     thin: tuple[str, ...] = ()
+    infinite: tuple[str, ...] = ()
+    """Statistics that are infinite, since requests failed that count as endless; null above, as JSON has no such number."""
+    intervals: dict[str, Interval] = {}
+    """By statistic; of those that have one, the others are not told apart from chance."""
     reason: str | None = None
     note: str | None = None
     cut_off: int = 0

@@ -79,10 +79,17 @@ class Samples(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A metric that is one number, with a note."""
+    """A metric that is one number, with a note, and what its interval is made from.
+
+    `evenly` is the same number over equal parts of the window, in time order: the value is their mean. `hits` says of each
+    thing that was counted, in the order of sending, whether it was one: the value is their share in percent. Without
+    either the number has no interval.
+    """
 
     value: float
     note: str | None = None
+    evenly: Floats | None = None
+    hits: NDArray[np.bool_] | None = None
 
 
 class Missing(NamedTuple):
