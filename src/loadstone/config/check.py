@@ -42,6 +42,9 @@ NOT_VIRTUAL = (
 )
 """Settings of what a run on the virtual clock does not have."""
 
+LEAST_RUNS = 3
+"""From which on their mean may be known well enough to do no more of them."""
+
 
 def check(config: Config) -> Config:
     """The same configuration, when its parts fit together and the files it names can be used.
@@ -75,6 +78,7 @@ def _without_effect(config: Config, endpoint: ModuleType) -> Iterator[Rule]:
     yield from server_without_effect(config.server)
     yield from _input_without_effect(config, endpoint)
     yield from _turns_without_effect(config)
+    yield from _runs_without_effect(config)
     yield Rule("output.force", config.output.folder is None, "has no effect without --artifact-dir.")
     for path in NOT_VIRTUAL:
         why = "has no effect with --virtual, which has no sockets and no processes; leave it out."
@@ -114,3 +118,14 @@ def _turns_without_effect(config: Config) -> Iterator[Rule]:
 def _value(config: Config, path: str) -> Any:
     section, _, name = path.partition(".")
     return getattr(getattr(config, section), name)
+
+
+def _runs_without_effect(config: Config) -> Iterator[Rule]:
+    runs = config.runs
+    lone = runs.count == 1 and runs.interleave is None
+    why = "has no effect on one run; set --num-profile-runs."
+    for name in ("cooldown_s", "vary_seed", "warmup_once"):
+        yield Rule(f"runs.{name}", lone, why)
+    yield Rule("runs.stop_when", runs.count < LEAST_RUNS, f"needs --num-profile-runs of {LEAST_RUNS} or more.")
+    several = len(config.endpoint.urls) > 1
+    yield Rule("runs.interleave", several, "needs one --url, that of the first server.")

@@ -795,6 +795,51 @@ class SloConfig(Section, frozen=True, kw_only=True):
     ] = {}
 
 
+class RunsConfig(Section, frozen=True, kw_only=True):
+    """How often the whole run is done, one after the other."""
+
+    count: Annotated[
+        Count,
+        option(
+            "--num-profile-runs --num-runs",
+            "Do the whole run so often, and tell how far runs differ (Student t).",
+            most=100,
+        ),
+    ] = 1
+    cooldown_s: Annotated[
+        NonNegative, rare("--profile-run-cooldown-seconds", "Wait between two runs.", most=86_400)
+    ] = 0.0
+    vary_seed: Annotated[
+        bool,
+        rare(
+            "--vary-seed-per-trial",
+            "Run n has the seed + n - 1; without it every run sends the same prompts, which a prefix cache then holds.",
+        ),
+    ] = True
+    warmup_once: Annotated[
+        bool,
+        rare("--profile-run-disable-warmup-after-first", "Warm up before the first run only."),
+    ] = False
+    stop_when: Annotated[
+        dict[str, Positive],
+        rare(
+            "--stop-runs-when",
+            "Do no more runs when a mean over them is known to so many percent (95 %): request_latency:2.",
+            form="METRIC[.STAT]:PERCENT",
+            read=values.limits,
+            most=100,
+        ),
+    ] = {}
+    interleave: Annotated[
+        str | None,
+        option(
+            "--interleave",
+            "A second server: do each run on both in turn (A B A B), which cancels drift, and compare them.",
+            form="URL",
+        ),
+    ] = None
+
+
 class OutputConfig(Section, frozen=True, kw_only=True):
     """Where results go and what is kept."""
 
@@ -838,4 +883,5 @@ class Config(Section, frozen=True, kw_only=True):
     input: Annotated[InputConfig, msgspec.Meta(title="Input")] = InputConfig()
     load: Annotated[LoadConfig, msgspec.Meta(title="Load")] = LoadConfig()
     slo: Annotated[SloConfig, msgspec.Meta(title="Objectives")] = SloConfig()
+    runs: Annotated[RunsConfig, msgspec.Meta(title="Repeated runs")] = RunsConfig()
     output: Annotated[OutputConfig, msgspec.Meta(title="Output")] = OutputConfig()
