@@ -14,7 +14,7 @@ FLOORS = [
     {"__init__", "errors"},
     {
         "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt", "patience",
-        "child", "dist", "figures", "stats", "report", "roofline", "slo", "estimate", "machine",
+        "child", "dist", "figures", "stats", "histogram", "report", "roofline", "slo", "estimate", "machine",
     },
     {"wire", "tokens"},
     {"config"},
@@ -42,6 +42,7 @@ NUMPY = {
     "read",
     "metrics",
     "stats",
+    "histogram",
     "checks",
     "summary",
     "plot",
