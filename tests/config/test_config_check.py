@@ -6,6 +6,7 @@ import pytest
 
 from loadstone.config import (
     Config,
+    CostConfig,
     EndpointConfig,
     InputConfig,
     LoadConfig,
@@ -45,6 +46,21 @@ def refusal(**sections):
 )
 def test_endpoint_settings_without_effect(endpoint, path):
     assert refusal(endpoint=endpoint).startswith(f"{path} = ")
+
+
+@pytest.mark.parametrize(
+    ("sections", "path"),
+    [
+        ({"slo": SloConfig(stall_ms=500)}, "slo.stall_ms"),
+        ({"slo": SloConfig(reading_speed=8)}, "slo.reading_speed"),
+        ({"cost": CostConfig(gpus=2)}, "cost.gpus"),
+    ],
+)
+def test_what_reading_and_prices_need(sections, path):
+    assert refusal(**sections).startswith(f"{path} = ")
+    streamed = {"endpoint": EndpointConfig(streaming=True)} | sections
+    priced = {"cost": CostConfig(gpus=2, gpu_hour_price=3)} if "cost" in sections else {}
+    assert check(Config(**{**streamed, **priced})) is not None
 
 
 @pytest.mark.parametrize(

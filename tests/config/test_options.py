@@ -10,7 +10,7 @@ from loadstone.config import Config, options
 from loadstone.config.options import by_path, nearest
 
 GROUPS = {
-    "Endpoint", "Server", "Input", "Load", "Arrivals", "Ramps", "Stops", "Warm-up and cooldown", "Objectives", "Output",
+    "Endpoint", "Server", "Input", "Load", "Arrivals", "Ramps", "Stops", "Warm-up and cooldown", "Objectives", "Cost", "Output",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ each phase, `fitting` and `check_load` see to its shape. `secrets` and `spelling
 down. Imports neither numpy nor polars, and nothing that does.
 """
 
-from loadstone.config.check import check, check_goodput
+from loadstone.config.check import LEAST_RUNS, check, check_goodput
 from loadstone.config.layers import KEY_VARIABLE, from_flags, load
 from loadstone.config.options import Option, leaves, options
 from loadstone.config.phases import PhaseLoad, phase_loads
@@ -15,6 +15,7 @@ from loadstone.config.tree import (
     ENGINE,
     AtLeastOne,
     Config,
+    CostConfig,
     Count,
     CountOrZero,
     EndpointConfig,
@@ -23,6 +24,7 @@ from loadstone.config.tree import (
     NonNegative,
     OutputConfig,
     Positive,
+    RunsConfig,
     Seed,
     ServerConfig,
     SloConfig,
@@ -33,9 +35,11 @@ from loadstone.config.tree import (
 __all__ = [
     "ENGINE",
     "KEY_VARIABLE",
+    "LEAST_RUNS",
     "MASK",
     "AtLeastOne",
     "Config",
+    "CostConfig",
     "Count",
     "CountOrZero",
     "EndpointConfig",
@@ -46,6 +50,7 @@ __all__ = [
     "OutputConfig",
     "PhaseLoad",
     "Positive",
+    "RunsConfig",
     "Seed",
     "ServerConfig",
     "SloConfig",

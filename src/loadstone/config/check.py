@@ -79,6 +79,7 @@ def _without_effect(config: Config, endpoint: ModuleType) -> Iterator[Rule]:
     yield from _input_without_effect(config, endpoint)
     yield from _turns_without_effect(config)
     yield from _runs_without_effect(config)
+    yield from _reading_without_effect(config)
     yield Rule("output.force", config.output.folder is None, "has no effect without --artifact-dir.")
     for path in NOT_VIRTUAL:
         why = "has no effect with --virtual, which has no sockets and no processes; leave it out."
@@ -120,12 +121,21 @@ def _value(config: Config, path: str) -> Any:
     return getattr(getattr(config, section), name)
 
 
+def _reading_without_effect(config: Config) -> Iterator[Rule]:
+    """What answers are held against when they are read, and what they are said to cost."""
+    for path in ("slo.stall_ms", "slo.reading_speed"):
+        yield Rule(path, not config.endpoint.streaming, "has no effect without --streaming.")
+    yield Rule("cost.gpus", config.cost.gpu_hour_price is None, "has no effect without --gpu-hour-price.")
+
+
 def _runs_without_effect(config: Config) -> Iterator[Rule]:
     runs = config.runs
     lone = runs.count == 1 and runs.interleave is None
     why = "has no effect on one run; set --num-profile-runs."
     for name in ("cooldown_s", "vary_seed", "warmup_once"):
         yield Rule(f"runs.{name}", lone, why)
-    yield Rule("runs.stop_when", runs.count < LEAST_RUNS, f"needs --num-profile-runs of {LEAST_RUNS} or more.")
+    yield Rule(
+        "runs.stop_when", runs.count < LEAST_RUNS, f"needs --num-profile-runs of {LEAST_RUNS} or more."
+    )
     several = len(config.endpoint.urls) > 1
     yield Rule("runs.interleave", several, "needs one --url, that of the first server.")

@@ -793,6 +793,34 @@ class SloConfig(Section, frozen=True, kw_only=True):
             read=values.limits,
         ),
     ] = {}
+    stall_ms: Annotated[
+        Positive,
+        rare("--stall-threshold", "A pause between two tokens longer than this is a stall, ms.", form="MS"),
+    ] = 1000.0
+    reading_speed: Annotated[
+        Positive,
+        rare(
+            "--reading-speed",
+            "How fast a reader reads who begins at the first token, tokens/s: 238 words a minute (Brysbaert 2019), 4/3 tokens each.",
+        ),
+    ] = 5.3
+
+
+class CostConfig(Section, frozen=True, kw_only=True):
+    """What the hardware under test costs, for the cost of what it brought."""
+
+    gpu_hour_price: Annotated[
+        Positive | None,
+        rare(
+            "--gpu-hour-price",
+            "USD that one device costs an hour; the report then has costs per token.",
+            form="USD",
+        ),
+    ] = None
+    gpus: Annotated[
+        Positive | None,
+        rare("--gpus", "Devices that serve the load; default: as many as --roofline says.", form="N"),
+    ] = None
 
 
 class RunsConfig(Section, frozen=True, kw_only=True):
@@ -883,5 +911,6 @@ class Config(Section, frozen=True, kw_only=True):
     input: Annotated[InputConfig, msgspec.Meta(title="Input")] = InputConfig()
     load: Annotated[LoadConfig, msgspec.Meta(title="Load")] = LoadConfig()
     slo: Annotated[SloConfig, msgspec.Meta(title="Objectives")] = SloConfig()
+    cost: Annotated[CostConfig, msgspec.Meta(title="Cost")] = CostConfig()
     runs: Annotated[RunsConfig, msgspec.Meta(title="Repeated runs")] = RunsConfig()
     output: Annotated[OutputConfig, msgspec.Meta(title="Output")] = OutputConfig()
