@@ -49,13 +49,6 @@ def test_every_own_address_is_local():
                 assert environment.is_local(entry.address)
 
 
-def test_busy_time_is_part_of_all_time():
-    busy, total = environment.cpu_busy_s()
-    again_busy, again_total = environment.cpu_busy_s()
-    assert 0 < busy < total
-    assert (again_busy >= busy, again_total >= total) == (True, True)
-
-
 def test_a_package_that_is_not_there_is_left_out(monkeypatch):
     monkeypatch.setattr(environment, "PACKAGES", ("loadstone", "no-such-package"))
     assert list(environment.host()["packages"]) == ["loadstone"]

@@ -14,9 +14,9 @@ FLOORS = [
     {"__init__", "errors"},
     {
         "environment", "clock", "registry", "recording", "board", "folder", "terminal", "interrupt", "patience",
-        "child", "dist", "figures", "stats", "histogram", "report", "roofline", "slo", "estimate", "machine",
+        "child", "dist", "figures", "stats", "histogram", "report", "roofline", "slo", "estimate",
     },
-    {"wire", "tokens"},
+    {"wire", "tokens", "machine"},
     {"config"},
     {"plan"},
     {"endpoints", "sources"},

@@ -11,7 +11,7 @@ import msgspec
 
 from loadstone import __version__, environment, folder, hooks, sources
 from loadstone.config import Config, masked
-from loadstone.folder import ClockLog, DatasetLog, DeathLog, HookLog, PreflightLog, RunLog
+from loadstone.folder import ClockLog, DatasetLog, DeathLog, DecodingLog, HookLog, PreflightLog, RunLog
 from loadstone.load.conduct import Conducted
 from loadstone.load.reach import Reached
 from loadstone.plan.schedule import Phase
@@ -83,6 +83,7 @@ def account(
     deaths: list[DeathLog],
     asked: Sequence[HookLog],
     watch: Watch | None = None,
+    decoding: DecodingLog | None = None,
 ) -> RunLog:
     """The account of a run that has ended. `asked` is what the servers were asked beside the load, `watch` has read their
     pages.
@@ -118,6 +119,8 @@ def account(
         stopped_by=stop.by if stop else None,
         stopped_why=stop.why if stop else None,
         deaths=deaths,
+        machine=conducted.machine,
+        decoding=decoding,
         scrapes=watch.logs if watch else [],
         scrape_fault=watch.fault if watch else None,
     )

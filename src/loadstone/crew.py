@@ -17,7 +17,7 @@ from loadstone.child import CLOSE_S, STOPPED_S, Child, Silence
 from loadstone.compose import ComposeJob, ComposerOrder
 from loadstone.config import ENGINE, Config, EndpointConfig, secrets
 from loadstone.errors import LoadstoneError, TargetError
-from loadstone.folder import ClockLog, DeathLog
+from loadstone.folder import ClockLog, DeathLog, DecodingLog
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import Job, TargetJob
 from loadstone.plan.store import BODIES
@@ -215,6 +215,18 @@ class Crew:
         """Every process that ended before its time."""
         return [*self.fleet.deaths.values(), *self._deaths.values()]
 
+    @property
+    def processes(self) -> dict[str, int]:
+        """The ids of this run's processes that use the cores beside its servers, and of the built-in engine, by name."""
+        children = {f"decoder {index}": decoder for index, decoder in enumerate(self._decoders)}
+        others = [(NAMES[child.module], child.pid) for child in self._others]
+        return {
+            "main": os.getpid(),
+            **self.fleet.pids,
+            **{name: child.pid for name, child in children.items()},
+            **{f"{name} {number}": pid for number, (name, pid) in enumerate(others)},
+        }
+
     def _replace(self, index: int) -> None:
         """Puts another decoder in the place of a dead one, unless too many have died already."""
         deaths = sum(death.process == f"decoder {index}" for death in self._deaths.values())
@@ -239,19 +251,22 @@ class Crew:
             if stopped_s >= STOPPED_S:
                 children[index].kill(f"stopped for {STOPPED_S:g} s, then killed")
 
-    def finish(self) -> ClockLog:
-        """Ends workers, then decoders, once each has written what it holds.
+    def finish(self) -> tuple[ClockLog, DecodingLog]:
+        """Ends workers, then decoders, once each has written what it holds; what their clocks did, how far they were behind.
 
         Decoders get as long as they get on with it; see `IDLE_S` and `FRUITLESS_S`.
         """
+        live, begun_ns = self.board.live().fields, time.monotonic_ns()
         self.fleet.quit()
         for decoder in self._decoders:
             decoder.tell(decoding.Finish())
         drained = [word for index in range(len(self._decoders)) if (word := self._last_word(index))]
-        return ClockLog(
+        clock = ClockLog(
             kernel_stamps=self.fleet.kernel_stamps and all(word.kernel_stamps for word in drained),
             steps=max((word.clock_steps for word in drained), default=0),
         )
+        behind = max(0, live[Field.ENDED] - live[Field.DECODED])
+        return clock, DecodingLog(behind=behind, took_ns=time.monotonic_ns() - begun_ns)
 
     def _last_word(self, index: int) -> decoding.Done | None:
         """What a decoder says when it is done; None, and its death is noted, when it does not come to that."""

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 PACKAGES = ("loadstone", "httptools", "msgspec", "numpy", "polars", "tokenizers")
 
 
@@ -26,6 +27,7 @@ def host() -> dict[str, Any]:
         "cpu": _processor(),
         "cores": os.cpu_count(),
         "usable_cores": usable_cores(),
+        "clock_source": _clock_source(),
         "memory_bytes": psutil.virtual_memory().total,
         "load_average": [round(load, 2) for load in os.getloadavg()],
         "python": platform.python_version(),
@@ -69,15 +71,6 @@ def is_local(address: str) -> bool:
     return address.partition("%")[0] in own
 
 
-def cpu_busy_s() -> tuple[float, float]:
-    """Seconds all cores together have been busy, and have existed, since the machine's start."""
-    times = psutil.cpu_times()
-    idle = times.idle + getattr(times, "iowait", 0.0)
-    # guest is part of user already
-    total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-    return total - idle, total
-
-
 def _processor() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -87,6 +80,14 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def _clock_source() -> str | None:
+    """What the kernel's clocks are read from; None where the system does not say."""
+    try:
+        return CLOCK_SOURCE.read_text().strip()
+    except OSError:
+        return None
 
 
 def _version(package: str) -> str | None:

@@ -77,6 +77,14 @@ class WorkerLog(_Part, kw_only=True):
     """Connects that had to wait because the client had no descriptor or no port left."""
     waited_ns: int = 0
     """The time during which at least one of them waited."""
+    stall_ns: int | None = None
+    """The longest time by which its loop came too late to what it does every 20 ms."""
+    stalled_ns: int | None = None
+    """All such times that were longer than 50 ms."""
+    write_ns: int | None = None
+    """The longest time that one write of the recording took."""
+    collections: int | None = None
+    """Garbage collections, which are off in a worker."""
 
 
 class DeathLog(_Part, kw_only=True):
@@ -96,6 +104,63 @@ class ClockLog(_Part, kw_only=True):
     """Every read of the run had a stamp of the kernel that could be used."""
     steps: int
     """Steps of the wall clock seen while the run lasted; read times are used around them."""
+
+
+class MachineSpan(_Part, kw_only=True):
+    """What this machine did between two looks at it, in one phase. Null is what the system does not tell."""
+
+    phase: str
+    start_ns: int
+    end_ns: int
+    cpu_ns: int
+    """Time of all cores together ..."""
+    busy_ns: int
+    """... of which they were not idle, stolen time included ..."""
+    ours_ns: int
+    """... and which processes of this run used, the built-in engine included ..."""
+    steal_ns: int | None = None
+    """... or the hypervisor gave to somebody else."""
+    most_stolen: float | None = None
+    """The greatest share stolen between two looks, about a second apart, 0 to 1."""
+    throttles: int | None = None
+    """How often a core lowered its clock rate because it was too hot."""
+    tcp_retransmits: int | None = None
+    """Segments that this host sent again, over all its connections."""
+    tcp_drops: int | None = None
+    """Connections and segments that the kernel threw away after they had arrived."""
+    packet_drops: int | None = None
+    """Packets thrown away because the cores did not come to them."""
+    cpu_pressure_ns: int | None = None
+    """Time in which some task was ready and had no core,"""
+    io_pressure_ns: int | None = None
+    """waited for a disk,"""
+    memory_pressure_ns: int | None = None
+    """or waited for memory."""
+    swapped_in_bytes: int | None = None
+    mhz_min: float | None = None
+    """Clock rate at the looks, the mean of the first cores."""
+    mhz_max: float | None = None
+    least_available_bytes: int = 0
+
+
+class MachineLog(_Part, kw_only=True):
+    """What this machine did beside the load, from the first phase to the last."""
+
+    spans: list[MachineSpan]
+    """In order; about a second each, longer in a long run."""
+    processes_ns: dict[str, int] = {}
+    """CPU time of the run's processes, by name."""
+    reasons: dict[str, str] = {}
+    """Why a figure is null, by its name."""
+
+
+class DecodingLog(_Part, kw_only=True):
+    """How far the decoders were behind the recording when the load had ended."""
+
+    behind: int
+    """Requests that had ended and were not decoded."""
+    took_ns: int
+    """From the end of the load until everything was decoded and on the disk."""
 
 
 class DatasetLog(_Part, kw_only=True):
@@ -215,6 +280,10 @@ class RunLog(_Part, kw_only=True):
     """Computed on a virtual clock: no server was asked, nothing was measured. Times count from its beginning."""
     scrapes: list[ScrapeLog] = []
     """The servers' Prometheus pages, in the order of `endpoint.urls`, then those asked for by their own address."""
+    machine: MachineLog | None = None
+    """What else this machine did; None: nobody looked."""
+    decoding: DecodingLog | None = None
+    """None: nothing was decoded, or main did not come to the end of it."""
     scrape_fault: str | None = None
     """Why the reading of them ended before the run did, so that what came after its last store is lost; None: it did not."""
 

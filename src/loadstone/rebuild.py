@@ -22,8 +22,8 @@ NEARLY_FULL_BYTES = 256 << 10
 _FULL_IN_WORDS = re.compile(rf"os error ({'|'.join(str(number) for number in sorted(FULL))})\b")
 
 
-def rebuild(home: Path, secrets: Sequence[str] | None = None) -> Exit:
-    """Makes all outputs of a run folder, prints the summary, and tells the exit code.
+def rebuild(home: Path, secrets: Sequence[str] | None = None, *, show: bool = True) -> Exit:
+    """Makes all outputs of a run folder, prints the summary with `show`, and tells the exit code.
 
     What a decoder has left undecoded is stored without the run's `secrets`; None: nobody knows them any more, and what
     looks like one is left out.
@@ -43,7 +43,8 @@ def rebuild(home: Path, secrets: Sequence[str] | None = None) -> Exit:
         if is_full(error, home):
             raise no_space(home) from None
         raise
-    _show(text, home)
+    if show:
+        _show(text, home)
     return code
 
 

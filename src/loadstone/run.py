@@ -25,6 +25,7 @@ from loadstone.hooks import Profiler, reset_caches
 from loadstone.interrupt import Interrupt, unwinding
 from loadstone.load.conduct import Conduct, Conducted
 from loadstone.load.steady import Steady
+from loadstone.machine import Machine
 from loadstone.patience import patience
 from loadstone.plan.choices import Choice
 from loadstone.plan.schedule import Phase
@@ -45,8 +46,9 @@ NAMED = 3
 """So many servers are named where all of them are meant."""
 
 
-def run(config: Config, command: str) -> Exit:
-    """Runs one benchmark and reports it. Raises `UsageError` before anything starts, `TargetError` before the load.
+def run(config: Config, command: str, *, show: bool = True) -> Exit:
+    """Runs one benchmark and reports it, on stdout too with `show`. Raises `UsageError` before anything starts,
+    `TargetError` before the load.
 
     From the load on, a `LoadstoneError` says why there is no report, and how it is made all the same.
     """
@@ -59,7 +61,7 @@ def run(config: Config, command: str) -> Exit:
     with unwinding():
         folder.claim(home, config.output.force)
         try:
-            return _simulate(setting) if config.endpoint.virtual else _run(setting)
+            return _simulate(setting, show) if config.endpoint.virtual else _run(setting, show)
         except BaseException as error:
             sent = (home / folder.RUN).exists()
             if not sent:
@@ -85,7 +87,7 @@ def _explained(error: BaseException, home: Path, sent: bool) -> LoadstoneError |
     return no_space(home) if sent and is_full(error, home) else None
 
 
-def _run(setting: Setting) -> Exit:
+def _run(setting: Setting, show: bool) -> Exit:
     """From the first process to the report."""
     config, home = setting.config, setting.home
     first_rows = [phase.first_row for phase in setting.phases]
@@ -113,18 +115,19 @@ def _run(setting: Setting) -> Exit:
                 conducted = _conduct(setting, crew, progress, interrupt, profiler, watch)
                 watch.end()
                 progress.close()
-                clock = crew.finish()
+                clock, decoding = crew.finish()
                 asked += _profiled(profiler, interrupt)
                 watch.close()
             for phase in conducted.phases:
                 span_s = (phase.end_ns - phase.start_ns) / 1e9
                 logger.info("phase %s: %d requests in %.3f s", phase.name, phase.planned, span_s)
         interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was recorded.")
-        folder.write_run(home, account(setting, reached, found, conducted, clock, crew.deaths, asked, watch))
-        return rebuild(home, secrets(config.endpoint))
+        log = account(setting, reached, found, conducted, clock, crew.deaths, asked, watch, decoding)
+        folder.write_run(home, log)
+        return rebuild(home, secrets(config.endpoint), show=show)
 
 
-def _simulate(setting: Setting) -> Exit:
+def _simulate(setting: Setting, show: bool) -> Exit:
     """The same story on a virtual clock: no server is reached, no process started, and nothing waited for."""
     from loadstone import virtual
 
@@ -157,7 +160,7 @@ def _simulate(setting: Setting) -> Exit:
             progress.close()
         interrupt.part_with(f"interrupted; `loadstone report {home}` makes the report of what was simulated.")
         folder.write_run(home, virtual.marked(account(setting, [], found, conducted, NO_CLOCK, [], [])))
-        return rebuild(home, secrets(config.endpoint))
+        return rebuild(home, secrets(config.endpoint), show=show)
 
 
 def _cut_off(error: BaseException, setting: Setting) -> LoadstoneError | None:
@@ -277,6 +280,7 @@ def _conduct(
         begins,
         profiler.ended,
         lambda phase, live, elapsed_s: steady.look(live, elapsed_s) if phase.name == last.name else None,
+        Machine(lambda: crew.processes),
     )
     conducted = conduct.lead(
         setting.phases,

@@ -7,18 +7,19 @@ nothing more is sent, when the user interrupts, too much fails, or something the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from loadstone.board import Board, Field, Live
-from loadstone.folder import DeathLog, PhaseLog, WorkerLog
+from loadstone.folder import DeathLog, MachineLog, PhaseLog, WorkerLog
 from loadstone.interrupt import Interrupt
 from loadstone.load.counted import drawn_rows, due_rows
-from loadstone.load.course import Busy, Course, chain, dated
+from loadstone.load.course import Course, chain, dated
 from loadstone.load.failures import Failures
 from loadstone.load.fleet import Fleet
 from loadstone.load.job import PhaseDone, PhaseSent, latest
+from loadstone.machine import Machine
 from loadstone.plan.schedule import DEFAULT_GRACE_S, Phase
 
 NOTICE_NS = 30_000_000
@@ -38,7 +39,7 @@ BY_USER = Stop("user", "interrupted")
 
 
 class Conducted(NamedTuple):
-    """How the phases went. `workers` are those of the measured phases; `busy_share` is of all cores during these."""
+    """How the phases went. `workers` are those of the measured phases, and `busy_share` is of all cores during these."""
 
     phases: list[PhaseLog]
     workers: list[WorkerLog]
@@ -47,6 +48,7 @@ class Conducted(NamedTuple):
     busy_share: float | None
     remarks: tuple[str, ...] = ()
     """What a reader has to know of it, one sentence each."""
+    machine: MachineLog | None = None
 
 
 def _nothing(phase: Phase) -> None:
@@ -59,7 +61,8 @@ class Conduct:
     `trouble` tells why the load cannot go on, if it cannot; `threshold` is the share of failures at which it should
     not (1: never); `deaths` lists the processes that died; `say` shows the user a line. `begins` is called before a
     phase begins, or, where it follows without a pause, as soon as it is known to have begun; `ended` when every request
-    of it has ended. `steady` is shown the live numbers, and tells why they are good enough, if they are.
+    of it has ended. `steady` is shown the live numbers, and tells why they are good enough, if they are. `machine`
+    follows what else happens on this host.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Conduct:
         begins: Callable[[Phase], None] = _nothing,
         ended: Callable[[Phase], None] = _nothing,
         steady: Callable[[Phase, Live, float], str | None] = lambda phase, live, elapsed_s: None,
+        machine: Machine | None = None,
     ) -> None:
         self._fleet = fleet
         self._board = board
@@ -95,7 +99,7 @@ class Conduct:
         self._done: list[dict[int, PhaseDone]] = []
         """What the workers said of every measured phase."""
         self._starved = 0
-        self._busy = Busy()
+        self._machine = machine or Machine()
 
     def lead(
         self, phases: Sequence[Phase], seed: int, tick: Callable[[Phase, float, int], None]
@@ -118,7 +122,9 @@ class Conduct:
             logs += self._run(first, phases[first:following], seed, tick)
             first = following
         workers = [self._worker(index) for index in range(self._fleet.workers)]
-        return Conducted(logs, workers, self._why, self._starved, self._busy.share)
+        seen = self._machine.log()
+        measured = {log.name for log in logs if log.kind == "measured"}
+        return Conducted(logs, workers, self._why, self._starved, busy_share(seen, measured), machine=seen)
 
     def _run(
         self, first: int, phases: Sequence[Phase], seed: int, tick: Callable[[Phase, float, int], None]
@@ -135,7 +141,7 @@ class Conduct:
         start_ns = time.monotonic_ns() + NOTICE_NS
         orders = dated(relative, start_ns)
         course = Course(phases, start_ns, self._plan, seed, before[Field.DRAWN])
-        self._busy.note(course.phase)
+        self._machine.look(course.phase.name)
 
         def sent(word: PhaseSent) -> None:
             following = orders[word.number - first + 1 :][:1]
@@ -144,14 +150,14 @@ class Conduct:
             if course.heed(word.number - first, begin_ns, self._board.live().fields[Field.DRAWN]):
                 if awaits:
                     self._fleet.begin(word.number + 1, begin_ns)
-                self._busy.note(course.phase)
+                self._machine.look(course.phase.name)
                 self._begins(course.phase)
 
         def look() -> None:
             live = self._board.live()
             elapsed_s = max(0, time.monotonic_ns() - start_ns) / 1e9
             self._heed(course.phase, failures.look(live.fields, elapsed_s))
-            self._busy.note(course.phase)
+            self._machine.look(course.phase.name)
             if why := self._steady(course.phase, live, course.elapsed_s()):
                 self._stop(Stop("steady", why), grace_s(course.phase))
             drawn = self._fleet.drawn(first + course.at, course.phase.requests)
@@ -164,7 +170,7 @@ class Conduct:
             self._ended(phases[number - first])
 
         done = self._fleet.run(orders, look, sent, ended)
-        self._busy.note(course.phase)
+        self._machine.look(None)
         self._heed_workers()  # the last one may have left between two looks
         self._tell_deaths()
         if not self._fleet.alive and not all(done):
@@ -280,7 +286,18 @@ class Conduct:
             fault=fault,
             waits=sum(word.waits for word in words),
             waited_ns=sum(word.waited_ns for word in words),
+            stall_ns=max((word.stall_ns for word in words), default=None),
+            stalled_ns=sum(word.stalled_ns for word in words) if words else None,
+            write_ns=max((word.write_ns for word in words), default=None),
+            collections=max((word.collections for word in words), default=None),
         )
+
+
+def busy_share(seen: MachineLog, phases: Collection[str]) -> float | None:
+    """The busy share of all cores during phases; None where none of them lasted for a moment."""
+    spans = [span for span in seen.spans if span.phase in phases]
+    cpu_ns = sum(span.cpu_ns for span in spans)
+    return sum(span.busy_ns for span in spans) / cpu_ns if cpu_ns else None
 
 
 def grace_s(phase: Phase) -> float:

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from loadstone.clock import SECOND_NS
-from loadstone.environment import cpu_busy_s
 from loadstone.load.job import PhaseOrder
 from loadstone.load.waiting import queue
 from loadstone.plan import schedule
@@ -115,26 +114,3 @@ class Course:
         """
         elapsed_ns = max(0, time.monotonic_ns() - self._start_ns)
         return self._waiting.look(elapsed_ns, drawn, launched - self._launched, held)
-
-
-class Busy:
-    """How busy all cores were while measured phases lasted."""
-
-    def __init__(self) -> None:
-        self._busy = self._total = 0.0
-        self._last = cpu_busy_s()
-        self._measuring = False
-
-    def note(self, phase: Phase) -> None:
-        """To be told now and then which phase is on, and whenever that changes."""
-        now = cpu_busy_s()
-        if self._measuring:
-            self._busy += now[0] - self._last[0]
-            self._total += now[1] - self._last[1]
-        self._last = now
-        self._measuring = phase.kind == "measured"
-
-    @property
-    def share(self) -> float | None:
-        """The busy share of all cores; None before a measured phase has lasted for a moment."""
-        return self._busy / self._total if self._total > 0 else None

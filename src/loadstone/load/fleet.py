@@ -78,6 +78,11 @@ class Fleet:
         """The workers that are left."""
         return set(range(self.workers)) - self.deaths.keys()
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of the workers that are left, by name."""
+        return {f"worker {index}": self._children[index].pid for index in self.alive}
+
     def brief(self, job: Job) -> None:
         """Gives every worker its job and waits until all are ready, for `READY_S` at most."""
         for index, child in enumerate(self._children):

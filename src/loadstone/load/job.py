@@ -159,6 +159,14 @@ class PhaseDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
     """Connects that had to wait because the client had no descriptor or no port left."""
     waited_ns: int = 0
     """The time during which at least one of them waited."""
+    stall_ns: int = 0
+    """The longest time by which the loop came too late to its tick,"""
+    stalled_ns: int = 0
+    """and all those together that were longer than 50 ms."""
+    write_ns: int = 0
+    """The longest write of the recording."""
+    collections: int = 0
+    """Garbage collections since the worker began, which are off."""
 
     @property
     def begun(self) -> bool:

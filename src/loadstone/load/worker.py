@@ -56,6 +56,8 @@ from loadstone.wire.request import session_lines, tail
 TICK_NS = 20_000_000
 """Time limits are looked at this often: only a time-out can be late by it, never an answer."""
 FLUSH_NS = 200_000_000
+STALL_NS = 50_000_000
+"""A tick that is later is noted: a busy machine lets a process wait for some milliseconds now and then."""
 LOOK_NS = 1_000_000_000
 """Pauses and sizes of the answers under way are looked at this often, oftener only for a short idle limit."""
 EVENTS_A_POLL = 512
@@ -100,11 +102,16 @@ class Worker:
         self._told_of = (0, 0, 0)
         """What of `_counted` main knows."""
         self._next_tick = self._next_flush = self._next_look = 0
+        self._stall_ns = self._stalled_ns = self._write_ns = 0
+        """Of the phase that is on; see `PhaseDone`."""
+        self._collected = 0
+        """Garbage collections before the first order."""
         self._look_ns = min(LOOK_NS, max(TICK_NS, job.idle_timeout_ns // 10))
         self._quit = False
 
     def run(self) -> None:
         """Serves orders until told to quit, or until main is gone."""
+        self._collected = collections()
         self.say(Ready(kernel_stamps=self._stamps))
         poll, now_ns, pack = self._poller.poll, time.monotonic_ns, ROW.pack
         links, connections, waiting = self._links, self._links.by_fd, self._links.waiting_fds
@@ -294,6 +301,7 @@ class Worker:
     def _tick(self, now: int) -> None:
         """Now and then: time limits, the end of the phase, the clocks, the recording, signs of life."""
         if now >= self._next_tick:
+            self._note_stall(now - self._next_tick)
             self._next_tick = now + TICK_NS
             self._agenda.due_ns = 0
             self._expire(now)
@@ -314,9 +322,19 @@ class Worker:
         elif len(self._tape.rows) >= ROWS_A_WRITE:
             self._flush()
 
+    def _note_stall(self, late_ns: int) -> None:
+        """Notes by how much a tick is late: so long one round took, or nobody let this process run."""
+        if not self._next_tick or not self._agenda.stages:  # the first one, or while there is nothing to do
+            return
+        self._stall_ns = max(self._stall_ns, late_ns)
+        if late_ns > STALL_NS:
+            self._stalled_ns += late_ns
+
     def _flush(self) -> None:
         self._reads += len(self._tape.data)
+        begun_ns = time.monotonic_ns()
         self._block[Field.BYTES] += self._tape.flush()
+        self._write_ns = max(self._write_ns, time.monotonic_ns() - begun_ns)
 
     def _expire(self, now: int) -> None:
         self._links.opening.expire(now)
@@ -373,8 +391,13 @@ class Worker:
                 starved=stage.slots.starved,
                 waits=waits,
                 waited_ns=waited_ns,
+                stall_ns=self._stall_ns,
+                stalled_ns=self._stalled_ns,
+                write_ns=self._write_ns,
+                collections=collections() - self._collected,
             )
         )
+        self._stall_ns = self._stalled_ns = self._write_ns = 0
 
     def _counted(self) -> tuple[int, int, int]:
         """Reads, waits, and the time waited in ns, all so far."""
@@ -409,6 +432,7 @@ class Worker:
         ):
             time.sleep(left_ns / 1e9)
             now = time.monotonic_ns()
+        self._next_tick = 0  # the sleep is no stall
         self._agenda.add(order, now)
 
     def _stop(self, order: StopOrder, now: int) -> None:
@@ -423,6 +447,11 @@ class Worker:
     def say(self, word: Word) -> None:
         """Tells main."""
         os.write(1, msgspec.json.encode(word) + b"\n")
+
+
+def collections() -> int:
+    """Garbage collections of this process so far."""
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 def main() -> None:
