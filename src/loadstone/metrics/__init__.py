@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from loadstone import registry
 from loadstone.errors import UsageError
+from loadstone.histogram import Histogram
 from loadstone.metrics._tables import Tables, capped, limited
 from loadstone.stats import Floats, Weighted
 
@@ -66,16 +67,19 @@ class Each(NamedTuple):
 class Samples(NamedTuple):
     """A distribution that is not one value a request, in the metric's unit; see `stats` for weighted samples.
 
-    The array is consumed. `counted` stands in for the sum of the weights where that is no number of samples.
+    An array is consumed; a histogram stands for more samples than are kept one by one. `counted` stands in for the sum of
+    the weights where that is no number of samples.
     `ended` and `censored` are there where we cut some of the requests off: all times that were seen to their end, those
-    of such requests included, and those that were not.
+    of such requests included, and those that were not. `batches` are the same samples run by run of equally many
+    requests, in the order of sending: what the interval of a pooled distribution is made from.
     """
 
-    values: Floats | Weighted
+    values: Floats | Weighted | Histogram
     note: str | None = None
     counted: int | None = None
     ended: Floats | None = None
     censored: Floats | None = None
+    batches: tuple[Histogram, ...] = ()
 
 
 class Number(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from loadstone.metrics._streams import _not_first, _parts
+from loadstone.metrics._streams import not_first, parts
 from loadstone.metrics._tables import Tables
 from loadstone.stats import Floats
 
@@ -122,8 +122,8 @@ def undisturbed(tables: Tables, found: Course) -> Gaps:
     """The gaps that are one decode step each, as far as can be told."""
     kept: list[tuple[Floats, Ints, Floats]] = []
     seen = 0
-    for part in _parts(tables):
-        inner = _not_first(part)
+    for part in parts(tables):
+        inner = not_first(part)
         start_s = (part.at_ns[:-1][inner[1:]] - found.origin_ns) / 1e9
         stop_s = (part.at_ns[1:][inner[1:]] - found.origin_ns) / 1e9
         middle_s = (start_s + stop_s) / 2

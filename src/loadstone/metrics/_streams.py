@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from loadstone.metrics._choices import by_choice
-from loadstone.stats import Floats, Weighted
+from loadstone.stats import Floats
 
 if TYPE_CHECKING:
     from loadstone.metrics._tables import Tables
@@ -57,7 +57,7 @@ SUMMED = Shape._fields.index("first_events")
 """Fields before this one are added up over the streams of a request."""
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Instants of some streams, one after the other."""
 
     rows: Ints
@@ -77,7 +77,7 @@ def shape(tables: Tables) -> Shape:
     """The shape of every request's stream."""
     n = len(tables.requests)
     whole = Shape(*(np.zeros(n, kind) for kind in (int, int, int, int, float, float, int, int, int, bool)))
-    for part in _parts(tables):
+    for part in parts(tables):
         firsts = np.flatnonzero(np.diff(part.rows, prepend=-1))
         for place, (column, values) in enumerate(zip(whole, _shape(part), strict=True)):
             if len(firsts) < len(part.rows):
@@ -86,35 +86,7 @@ def shape(tables: Tables) -> Shape:
     return whole
 
 
-def gaps(tables: Tables) -> Weighted:
-    """Gaps between consecutive tokens, pooled: for every gap g that brought k tokens, g / k in ms with weight k."""
-    pool = np.empty(int((tables.shape.instants - tables.shape.streams).sum()), np.complex128)
-    filled = 0
-    for part in _parts(tables):
-        inner = _not_first(part)
-        weights = part.tokens[inner]
-        stop = filled + len(weights)
-        pool.imag[filled:stop] = weights
-        pool.real[filled:stop] = np.diff(part.at_ns)[inner[1:]] / weights / 1e6
-        filled = stop
-    return pool
-
-
-def lags(tables: Tables) -> Floats:
-    """How late our process read each instant, in ms after its kernel stamp; requests without stamps left out."""
-    stamped = tables.requests["kernel_stamps"].fill_null(False).to_numpy()
-    pool = np.empty(int(tables.shape.instants[stamped].sum()))
-    filled = 0
-    for part in _parts(tables, "read_ns"):
-        read_ns = _flat(part.frame["read_ns"])[part.first_event[1:] - 1]
-        chosen = np.repeat(stamped[part.rows], np.diff(part.begins))
-        late = (read_ns - part.at_ns)[chosen] / 1e6
-        pool[filled : filled + len(late)] = late
-        filled += len(late)
-    return pool
-
-
-def _parts(tables: Tables, *more: str) -> Iterator[_Part]:
+def parts(tables: Tables, *more: str) -> Iterator[Part]:
     several = tables.several_choices
     choice = ("chunk_choice",) if several.any() else ()
     for position, frame in tables.parts("arrival_ns", "chunk_tokens", "output_tokens", *more, *choice):
@@ -129,8 +101,8 @@ def _parts(tables: Tables, *more: str) -> Iterator[_Part]:
             yield _part(rows[chosen][streams["answer"].to_numpy()], streams)
 
 
-def _part(rows: Ints, frame: pl.DataFrame) -> _Part:
-    arrival_ns = _flat(frame["arrival_ns"])
+def _part(rows: Ints, frame: pl.DataFrame) -> Part:
+    arrival_ns = flat(frame["arrival_ns"])
     events = frame["arrival_ns"].list.len().to_numpy().astype(np.int64)
     starts = np.cumsum(events) - events
     begins_instant = np.concatenate(([True], arrival_ns[1:] != arrival_ns[:-1]))
@@ -140,7 +112,7 @@ def _part(rows: Ints, frame: pl.DataFrame) -> _Part:
     tokens = np.add.reduceat(_tokens(frame, events, told), first_event)
     begins = np.append(np.searchsorted(first_event, starts), len(first_event))
     ends = np.append(first_event, len(arrival_ns))
-    return _Part(rows, begins, arrival_ns[first_event], tokens, ends, told, events, frame)
+    return Part(rows, begins, arrival_ns[first_event], tokens, ends, told, events, frame)
 
 
 def _told(frame: pl.DataFrame) -> NDArray[np.bool_]:
@@ -159,23 +131,23 @@ def _tokens(frame: pl.DataFrame, events: Ints, told: NDArray[np.bool_]) -> Float
     totals = frame["output_tokens"].cast(pl.Float64).fill_null(0.0).to_numpy()
     tokens = np.repeat(np.where(totals > 0, totals / events, 1.0), events)
     if told.any():
-        tokens[np.repeat(told, events)] = _flat(frame["chunk_tokens"].filter(pl.Series(told)))
+        tokens[np.repeat(told, events)] = flat(frame["chunk_tokens"].filter(pl.Series(told)))
     return tokens
 
 
-def _flat(lists: pl.Series) -> Ints:
+def flat(lists: pl.Series) -> Ints:
     """All elements of the lists of a column that has no empty one."""
     return lists.explode(empty_as_null=False, keep_nulls=False).to_numpy()
 
 
-def _not_first(part: _Part) -> NDArray[np.bool_]:
+def not_first(part: Part) -> NDArray[np.bool_]:
     """For every instant, whether it has one before it in its answer."""
     inner = np.ones(len(part.at_ns), np.bool_)
     inner[part.begins[:-1]] = False
     return inner
 
 
-def _shape(part: _Part) -> Shape:
+def _shape(part: Part) -> Shape:
     first = part.begins[:-1]
     instants = np.diff(part.begins)
     second = np.where(instants > 1, first + 1, first)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
-from loadstone.metrics._streams import lags
+from loadstone.metrics._pools import lags
 from loadstone.stats import Floats
 
 ORDER = 60
@@ -40,7 +40,7 @@ def client_lag(tables: Tables) -> Result:
     merged and bear the last one's stamp, so a lag beyond the gap between tokens blurs the gaps.
     """
     pool = lags(tables)
-    return Samples(pool) if len(pool) else Missing(_NO_STAMPS)
+    return Missing(_NO_STAMPS) if pool is None else Samples(pool)
 
 
 @metric("first_token_client_lag", unit="ms", better="lower", needs=("streaming", "success"))

@@ -35,13 +35,10 @@ from __future__ import annotations
 import numpy as np
 
 from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
-from loadstone.metrics._streams import gaps
+from loadstone.metrics._pools import gaps
 from loadstone.stats import Floats
 
 ORDER = 10
-SEVERAL = 1.5
-"""Tokens that, rounded, are more than one. Where a total is spread, a few chunks that brought two (half a
-character cannot be sent) make every k a little more than 1."""
 
 _NO_TOKEN = "no answer brought an output token."
 _ONE_PIECE = "every answer came in one piece, so there is no gap between tokens."
@@ -121,9 +118,9 @@ def inter_token_latency(tables: Tables) -> Result:
     this name is that mean per request; vLLM pools gaps between chunks, whatever they held.
     """
     pool = gaps(tables)
-    if not len(pool):
+    if pool is None:
         return Missing(_ONE_PIECE)
-    return Samples(pool, _how_counted(tables, float((pool.imag >= SEVERAL).mean())))
+    return Samples(pool.values, _how_counted(tables, pool.several), batches=pool.batches)
 
 
 @metric("time_per_output_token", unit="ms", better="lower", needs=("streaming", "success"))

@@ -7,9 +7,13 @@ import math
 import numpy as np
 from msgspec.structs import replace
 
+from loadstone.histogram import Histogram
 from loadstone.metrics import Metric, Missing, Number, Samples, Tables
 from loadstone.report import MetricResult
-from loadstone.stats import summarise, survival, thin
+from loadstone.stats import PERCENTILES, Floats, Summary, Weighted, summarise, survival, thin
+
+BINNED = "Percentiles are within 0.1 %."
+"""The note of what is told from a histogram."""
 
 
 def measure(metric: Metric, tables: Tables) -> MetricResult:
@@ -36,10 +40,12 @@ def _missing(empty: MetricResult, found: Missing) -> MetricResult:
 
 
 def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
-    if not len(found.values):
+    binned = isinstance(found.values, Histogram)
+    samples = found.values.count if isinstance(found.values, Histogram) else len(found.values)
+    if not samples:
         return replace(empty, reason="there is no sample.")
-    empty = _with_curve(empty, found, len(found.values))
-    summary = summarise(found.values)
+    empty = _with_curve(empty, found, samples)
+    summary = _summary(found.values)
     if not np.isfinite([summary.min, summary.max]).all():
         return replace(empty, reason="some samples are not finite.")
     return replace(
@@ -50,8 +56,23 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
         max=summary.max,
         std=summary.std,
         thin=summary.thin,
-        note=found.note,
+        note=" ".join(filter(None, (found.note, BINNED))) if binned else found.note,
         **summary.percentiles,
+    )
+
+
+def _summary(samples: Floats | Weighted | Histogram) -> Summary:
+    """The summary of samples that may be binned; a weighted sample counts once for `thin`, as in `stats.summarise`."""
+    if not isinstance(samples, Histogram):
+        return summarise(samples)
+    return Summary(
+        count=max(round(samples.weight), 1),
+        mean=samples.mean,
+        min=samples.min,
+        max=samples.max,
+        std=samples.std,
+        percentiles={name: samples.quantile(q) for name, q in PERCENTILES.items()},
+        thin=thin(samples.count),
     )
 
 
