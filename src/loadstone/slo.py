@@ -1,14 +1,17 @@
-"""Objectives as people write them: `time_to_first_token.p99<500ms, tpot<20ms`. Knows names and units, no numbers of a run.
+"""Objectives as people write them: `time_to_first_token.p99<500ms, error_rate<0.1%`. Knows names and units, no numbers of a run.
 
-One rule: whoever reads the name of a metric takes its short names from here, so that `ttft` means the same everywhere.
+`METRIC[.STATISTIC]<LIMIT[UNIT]`, `>` where higher is better. With a statistic, or of a metric that is one number, it is
+about the whole run; without one it is about each request. Two rules: whoever reads the name of a metric takes its short
+names from here, so that `ttft` means the same everywhere; and a value exactly at its limit keeps it, so `<=` is the same
+as `<`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from loadstone.errors import UsageError, did_you_mean
 
@@ -23,70 +26,143 @@ SHORT_NAMES = {
 """What the field writes short, and the metric that is meant; `e2el` is vLLM's word."""
 STATS = ("mean", "min", "max", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
 UNITS_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+EXAMPLE = "write for example time_to_first_token.p99<500ms,error_rate<0.1%"
 _FORM = re.compile(
-    r"([a-z_][a-z_0-9]*?)(?:\.([a-z0-9_.]+))?\s*<\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z]*)", re.IGNORECASE
+    r"([a-z_][a-z_0-9]*?)(?:\.([a-z0-9_.]+))?\s*([<>])=?\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(.*)", re.IGNORECASE
 )
-EXAMPLE = "write for example time_to_first_token.p99<500ms,inter_token_latency.p99<40ms"
+
+
+class Kind(NamedTuple):
+    """What may be asked of a metric. `number`: it is one number and has no statistics; `each`: a request has a value."""
+
+    unit: str = "ms"
+    better: Literal["lower", "higher", "neither"] = "lower"
+    number: bool = False
+    each: bool = False
+
+
+TIME = Kind(each=True)
+"""Any latency."""
 
 
 class Objective(NamedTuple):
-    """A statistic of a metric of time that has to stay below a limit."""
+    """What a statistic of a metric has to stay below, or above; the limit is in the metric's unit."""
 
     metric: str
     stat: str
-    limit_ms: float
+    """Empty: the value of each request, or the one number that the metric is."""
+    limit: float
+    unit: str = "ms"
+    better: Literal["lower", "higher"] = "lower"
+    each: bool = False
+    """It is about each request, and so one of the limits of goodput."""
+
+    def keeps(self, value: float) -> bool:
+        """Whether a value is on the good side of the limit; one at the limit is."""
+        return value <= self.limit if self.better == "lower" else value >= self.limit
 
     def __str__(self) -> str:
         """As it is written."""
-        return f"{self.metric}.{self.stat}<{self.limit_ms:g}ms"
+        sign = "<" if self.better == "lower" else ">"
+        return f"{self.what}{sign}{self.limit:.10g}{self.unit}"
+
+    @property
+    def what(self) -> str:
+        """The part before the sign."""
+        return f"{self.metric}.{self.stat}" if self.stat else self.metric
 
 
-def objectives(text: str, metrics: Collection[str], stat: str = "p99") -> list[Objective]:
-    """The objectives in a text, separated by commas; `stat` where one names none.
+def split(texts: Sequence[str]) -> list[str]:
+    """The objectives in texts that each have one, or several separated by commas."""
+    return [part for text in texts for part in map(str.strip, text.split(",")) if part]
 
-    Raises `UsageError` for one that is not of this form, or whose metric is none of `metrics`, or that stands there twice.
+
+def objectives(texts: Sequence[str], metrics: Mapping[str, Kind], default: str = "") -> list[Objective]:
+    """The objectives in some texts. `default` is the statistic of one that names none, where there are no requests to ask.
+
+    Raises `UsageError` for one that is not of this form, whose metric is none of `metrics`, whose unit or sign is not
+    the metric's, or that stands there twice.
     """
     found: list[Objective] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        objective = _objective(part, metrics, stat)
+    for part in split(texts):
+        objective = _objective(part, metrics, default)
         if any(other[:2] == objective[:2] for other in found):
-            default = f" ({stat} is the default)" if objective.stat == stat else ""
-            raise UsageError(
-                f"--slo {part!r}: {objective.metric}.{objective.stat} is limited twice{default}; give it once."
-            )
+            usual = f" ({default} is the default)" if default and objective.stat == default else ""
+            raise UsageError(f"--slo {part!r}: {objective.what} is limited twice{usual}; give it once.")
         found.append(objective)
     if not found:
         raise UsageError(f"--slo is empty; {EXAMPLE}.")
     return found
 
 
-def _objective(part: str, metrics: Collection[str], default: str) -> Objective:
+def _objective(part: str, metrics: Mapping[str, Kind], default: str) -> Objective:
     match = _FORM.fullmatch(part)
     if not match:
         raise UsageError(f"--slo {part!r} is not METRIC.STATISTIC<LIMIT; {EXAMPLE}.{_meant(part)}")
-    name, stat, number, unit = match.groups()
+    name, stat, sign, number, unit = match.groups()
     metric = SHORT_NAMES.get(name.lower(), name.lower())
-    if metric not in metrics:
-        known = f"Known: {', '.join(sorted(metrics))}."
-        raise UsageError(f"--slo {part!r}: there is no {name}. {did_you_mean(metric, metrics)} {known}")
-    stat = (stat or default).lower().replace(".", "_")
-    if stat not in STATS:
+    kind = metrics.get(metric)
+    if kind is None:
+        known = did_you_mean(metric, metrics) or f"Known: {', '.join(sorted(_with_limits(metrics)))}."
+        raise UsageError(f"--slo {part!r}: there is no {name}. {known}")
+    if kind.better == "neither":
+        raise UsageError(
+            f"--slo {part!r}: of {metric} neither more nor less is better, so it can be no objective."
+        )
+    better = "<" if kind.better == "lower" else ">"
+    if sign != better:
+        raise UsageError(f"--slo {part!r}: {kind.better} is better for {metric}: write {better}.")
+    chosen = _stat(part, metric, kind, stat, default)
+    limit = _limit(part, number, unit, kind)
+    return Objective(metric, chosen, limit, kind.unit, kind.better, each=not (chosen or kind.number))
+
+
+def _with_limits(metrics: Mapping[str, Kind]) -> Iterator[str]:
+    return (name for name, kind in metrics.items() if kind.better != "neither")
+
+
+def _stat(part: str, metric: str, kind: Kind, stat: str | None, default: str) -> str:
+    """The statistic that is meant; empty for each request, and for a metric that is one number."""
+    if kind.number:
+        if stat:
+            raise UsageError(f"--slo {part!r}: {metric} is one number; leave .{stat} out.")
+        return ""
+    if not (stat or default or kind.each):
+        raise UsageError(
+            f"--slo {part!r}: no single request has a {metric}; name a statistic, such as {metric}.p99."
+        )
+    stat = stat.lower().replace(".", "_") if stat else default
+    if stat and stat not in STATS:
         raise UsageError(f"--slo {part!r}: there is no {stat}. Known: {', '.join(STATS)}.")
-    if unit not in UNITS_MS:
-        raise UsageError(f"--slo {part!r}: the limit needs a unit: {', '.join(UNITS_MS)}.")
+    return stat
+
+
+def _limit(part: str, number: str, unit: str, kind: Kind) -> float:
+    """The limit in the metric's unit."""
     try:
-        limit = float(number) * UNITS_MS[unit]
+        limit = float(number) * _scale(part, unit.strip(), kind.unit)
     except ValueError:
         raise UsageError(f"--slo {part!r}: {number} is not a number.") from None
     if not (limit > 0 and math.isfinite(limit)):
         raise UsageError(f"--slo {part!r}: the limit has to be above 0, and finite.")
-    return Objective(metric, stat, limit)
+    return limit
+
+
+def _scale(part: str, unit: str, own: str) -> float:
+    """By what a number in `unit` is multiplied to be in the metric's `own` one. A time and a share need theirs."""
+    if own in UNITS_MS:
+        if unit in UNITS_MS:
+            return UNITS_MS[unit] / UNITS_MS[own]
+        raise UsageError(f"--slo {part!r}: the limit needs a unit: {', '.join(UNITS_MS)}.")
+    if unit == own or (not unit and own != "%"):
+        return 1.0
+    if own == "%":
+        raise UsageError(f"--slo {part!r}: the limit is a share and needs the unit %.")
+    raise UsageError(f"--slo {part!r}: {unit} is not its unit; write {own}, or none.")
 
 
 def _meant(part: str) -> str:
     """A hint to what was written in the way of another flag, or of another language."""
-    if "<=" in part or ">" in part:
-        return " A statistic is kept when it is below its limit: <."
     if ":" in part:
-        return " METRIC:NUMBER is how --goodput of loadstone profile limits each request."
+        return " METRIC:NUMBER is how --goodput of loadstone profile limits each request; here it is METRIC<LIMIT."
     return ""

@@ -32,6 +32,6 @@ def batch():
 @pytest.fixture
 def ask():
     def ask(slo, rate=100.0, isl=10, osl=1, **more):
-        return Question(Workload(isl=isl, osl=osl, **more), objectives(slo, METRICS), rate)
+        return Question(Workload(isl=isl, osl=osl, **more), objectives([slo], METRICS, "p99"), rate)
 
     return ask

@@ -38,7 +38,7 @@ def here():
 
 
 def ask(slo="ttft.p99<200ms,itl.p99<30ms", rate=40.0, workload=SHORT):
-    return Question(workload, objectives(slo, METRICS), rate)
+    return Question(workload, objectives([slo], METRICS, "p99"), rate)
 
 
 def asked(gpus=("h100", "a100"), tensor=(1,), **more):

@@ -18,7 +18,9 @@ ONE = Workload(isl=10, osl=1)
 
 
 def run(options, asked, rate, count=4000, slo="ttft.mean<1s", seed=0, **more):
-    return trial(deployment(options), asked, rate, count, objectives(slo, METRICS), seed=seed, **more)
+    return trial(
+        deployment(options), asked, rate, count, objectives([slo], METRICS, "p99"), seed=seed, **more
+    )
 
 
 def test_requests_that_never_meet_take_their_steps(batch):
@@ -71,10 +73,10 @@ def test_a_batch_without_limit_runs_as_many_as_little_says(batch):
 def test_an_answer_of_one_token_has_no_gaps_and_keeps_no_objective_of_them(batch):
     found = run(batch, ONE, 1, 100, "itl<1s,ttft<1s")
     assert found.values["inter_token_latency", "p99"] is None
-    assert found.broken(objectives("itl<1s,ttft<1s", METRICS)) == [
+    assert found.broken(objectives(["itl<1s,ttft<1s"], METRICS, "p99")) == [
         Objective("inter_token_latency", "p99", 1000.0)
     ]
-    assert not found.keeps(objectives("itl<1s", METRICS))
+    assert not found.keeps(objectives(["itl<1s"], METRICS, "p99"))
 
 
 def test_a_rate_above_capacity_is_not_sustained_and_may_be_given_up(server):
@@ -83,11 +85,11 @@ def test_a_rate_above_capacity_is_not_sustained_and_may_be_given_up(server):
     )
     assert (whole.complete, whole.sustained) == (True, False)
     assert (cut.complete, cut.sustained) == (False, False)
-    assert cut.broken(objectives("ttft.p99<100ms", METRICS))
+    assert cut.broken(objectives(["ttft.p99<100ms"], METRICS, "p99"))
 
 
 def test_what_is_given_up_would_not_have_been_kept(server):
-    slo = objectives("ttft.p90<40ms,latency.p50<25ms", METRICS)
+    slo = objectives(["ttft.p90<40ms,latency.p50<25ms"], METRICS, "p99")
     for rate in (30, 50, 70, 80, 90, 95):
         whole, cut = (
             run(server, ONE, rate, 2000, "ttft.p90<40ms,latency.p50<25ms", to_the_end=to_the_end)

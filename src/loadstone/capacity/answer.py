@@ -180,7 +180,7 @@ def confirmed(one: Way, question: Question, spare: float) -> Way | LeftOut:
 def _too_slow(setup: Setup, found: Capacity, question: Question) -> LeftOut:
     """A setup on which a request alone breaks an objective."""
     told = "; ".join(_told(found.alone, question.objectives)) or "it is not sustained"
-    values = ((found.alone.values[one.metric, one.stat], one.limit_ms) for one in question.objectives)
+    values = ((found.alone.values[one.metric, one.stat], one.limit) for one in question.objectives)
     miss = max((value / limit_ms for value, limit_ms in values if value is not None), default=None)
     return LeftOut(name(setup), "objectives", f"a request that is alone does not keep {told}.", miss)
 

@@ -176,7 +176,7 @@ def _why(found: Answer, best: Way, about: Page) -> Iterator[tuple[str, str]]:
 def _result(trial: Trial, objectives: Sequence[Objective]) -> str:
     """What a trial came to: the objectives that it broke, with their values."""
     told = [
-        f"{_spelt(one.metric, one.stat)} {figures(trial.values[one.metric, one.stat])} ms, where {brief(one.limit_ms)} are allowed"
+        f"{_spelt(one.metric, one.stat)} {figures(trial.values[one.metric, one.stat])} ms, where {brief(one.limit)} are allowed"
         for one in trial.broken(objectives)
     ]
     piles = [] if trial.sustained else ["requests pile up"]
@@ -248,8 +248,8 @@ def _fleet(best: Way, whole: Trial, about: Page) -> str:
 
 def _kept(one: Objective, whole: Trial) -> str:
     value = whole.values[one.metric, one.stat]
-    mark = "kept" if value is not None and value < one.limit_ms else "BROKEN"
-    return f"{left(_spelt(one.metric, one.stat), 14)} {right(figures(value), 6)} ms  < {brief(one.limit_ms)} ms  {mark}"
+    mark = "kept" if value is not None and value < one.limit else "BROKEN"
+    return f"{left(_spelt(one.metric, one.stat), 14)} {right(figures(value), 6)} ms  < {brief(one.limit)} ms  {mark}"
 
 
 def _others(found: Answer, about: Page) -> list[str]:

@@ -28,7 +28,9 @@ def told(found: Answer, asked: Asked, question: Question, spare: float) -> dict[
             "model": asked.model,
             "rate": question.rate,
             "workload": msgspec.to_builtins(question.workload),
-            "objectives": [one._asdict() for one in question.objectives],
+            "objectives": [
+                {"metric": one.metric, "stat": one.stat, "limit_ms": one.limit} for one in question.objectives
+            ],
             "kept_free": spare,
             "random_seed": question.seed,
         },

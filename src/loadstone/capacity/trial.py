@@ -23,12 +23,14 @@ from loadstone.sim.deployment import Deployment
 from loadstone.sim.drive import drive
 from loadstone.sim.engine import TooLong
 from loadstone.sim.sequence import Sequence
-from loadstone.slo import Objective
+from loadstone.slo import TIME, Objective
 
 FIRST, FIRST_GAP = "time_to_first_token", "inter_token_latency"
 MEAN_GAP, WHOLE = "time_per_output_token", "request_latency"
-METRICS = (FIRST, FIRST_GAP, MEAN_GAP, WHOLE)
+METRICS = dict.fromkeys((FIRST, FIRST_GAP, MEAN_GAP, WHOLE), TIME)
 """What can be an objective."""
+USUAL = "p99"
+"""The statistic of an objective that names none: a plan has no requests of yours to hold one by one against a limit."""
 OF_GAPS = (FIRST_GAP, MEAN_GAP)
 """Those that an answer of one token does not have."""
 EDGE_SHARE = 0.1
@@ -68,7 +70,7 @@ class Trial(NamedTuple):
     def broken(self, objectives: Rows[Objective]) -> list[Objective]:
         """Objectives that were not kept; one that no request has a value for is none that was."""
         found = ((one, self.values[one.metric, one.stat]) for one in objectives)
-        return [one for one, value in found if value is None or not value < one.limit_ms]
+        return [one for one, value in found if value is None or not value < one.limit]
 
     def keeps(self, objectives: Rows[Objective]) -> bool:
         """Whether the rate was sustained and every objective kept."""
@@ -167,7 +169,7 @@ class _Waits:
         gaps = count * (asked.osl + asked.osl_stddev)
         self._every = math.ceil(gaps / MOST_GAPS)
         self._limits = [
-            (one.metric, one.limit_ms * 1e6, _beyond(one.stat, gaps if one.metric == FIRST_GAP else count))
+            (one.metric, one.limit * 1e6, _beyond(one.stat, gaps if one.metric == FIRST_GAP else count))
             for one in objectives
         ]
         self._over: Counter[str] = Counter()

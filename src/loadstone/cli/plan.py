@@ -64,7 +64,7 @@ def _question(options: PlanOptions, engine: SimOptions) -> tuple[Asked, Question
     model, rate, slo = needed(options)
     from loadstone.capacity.candidates import Asked  # the analysis; not needed for help
     from loadstone.capacity.search import Question
-    from loadstone.capacity.trial import METRICS
+    from loadstone.capacity.trial import METRICS, USUAL
     from loadstone.capacity.workload import workload
     from loadstone.slo import objectives
 
@@ -78,7 +78,8 @@ def _question(options: PlanOptions, engine: SimOptions) -> tuple[Asked, Question
         prices=prices(options.price),
         base=engine,
     )
-    return asked, Question(workload(options.workload), objectives(slo, METRICS), rate, options.random_seed)
+    limits = objectives([slo], METRICS, USUAL)
+    return asked, Question(workload(options.workload), limits, rate, options.random_seed)
 
 
 def _answer(asked: Asked, question: Question, options: PlanOptions) -> Answer:
@@ -156,7 +157,7 @@ def _draw(output: Path, found: Answer, asked: Asked, question: Question, options
         Tail(
             f"{one.metric.replace('_', ' ')} {one.stat}, ms",
             [trial.values[one.metric, one.stat] for trial in found.curve],
-            one.limit_ms,
+            one.limit,
         )
         for one in question.objectives
     ]

@@ -332,18 +332,18 @@ def _batches(text: str | None) -> list[int]:
 def _slo(words: Sequence[str]) -> dict[str, float]:
     """Objectives by metric, in seconds."""
     from loadstone.roofline.curve import TPOT, TTFT
-    from loadstone.slo import objectives
+    from loadstone.slo import TIME, objectives
 
     names = {TPOT: TPOT, TTFT: TTFT, "inter_token_latency": TPOT}
     found: dict[str, float] = {}
-    for one in objectives(",".join(words), tuple(names), "mean") if words else []:
+    for one in objectives(words, dict.fromkeys(names, TIME), "mean") if words else []:
         if one.stat != "mean":
             raise UsageError(
                 f"--slo {one.metric}.{one.stat}: a roofline knows no distribution; leave .{one.stat} out."
             )
         if names[one.metric] in found:
             raise UsageError(f"--slo: {one.metric} is limited twice (itl is tpot here); give it once.")
-        found[names[one.metric]] = one.limit_ms / 1e3
+        found[names[one.metric]] = one.limit / 1e3
     return found
 
 

@@ -782,13 +782,26 @@ class LoadConfig(Section, frozen=True, kw_only=True):
 
 
 class SloConfig(Section, frozen=True, kw_only=True):
-    """Objectives one request has to meet."""
+    """What the run, and each request of it, has to keep."""
 
+    objectives: Annotated[
+        tuple[str, ...],
+        option(
+            "--slo",
+            'What has to hold, with a verdict: "ttft.p99<500ms,error_rate<0.1%"; without a statistic it is one of --goodput.',
+            form='"METRIC.STAT<LIMIT,..."',
+            read=values.objectives,
+        ),
+    ] = ()
+    abort: Annotated[
+        bool,
+        option("--slo-abort", "End the load as soon as an objective of --slo is missed for certain."),
+    ] = False
     goodput: Annotated[
         dict[str, NonNegative],
         option(
             "--goodput",
-            'Limits in the units of the summary: "ttft:200 request_latency:900".',
+            'Limits for each request, in the units of the summary: "ttft:200 request_latency:900".',
             form='"METRIC:VALUE ..."',
             read=values.limits,
         ),

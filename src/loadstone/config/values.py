@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from loadstone.slo import SHORT_NAMES
+from loadstone.slo import SHORT_NAMES, split
 
 DEEPEST = 64
 """Levels that a value may have: far more than any request needs, and all that reads or writes it can follow."""
@@ -90,7 +90,7 @@ def tables(texts: Sequence[str]) -> list[Any]:
 
 
 _NO_LIMIT = 'must be "METRIC:NUMBER ...", such as "time_to_first_token:200".'
-_OF_SLO = f"{_NO_LIMIT} METRIC<TIME is how --slo of loadstone roofline and plan limits a statistic."
+_OF_SLO = f"{_NO_LIMIT} METRIC<LIMIT is for --slo, where without a statistic it means the same."
 
 
 def limits(texts: Sequence[str]) -> dict[str, Any]:
@@ -105,6 +105,13 @@ def limits(texts: Sequence[str]) -> dict[str, Any]:
     if not found:
         raise ValueError(_NO_LIMIT)
     return found
+
+
+def objectives(texts: Sequence[str]) -> list[str]:
+    """Objectives separated by commas: `ttft.p99<500ms,error_rate<0.1%`; what each one means is for `slo` to say."""
+    if found := split(texts):
+        return found
+    raise ValueError('must be "METRIC.STATISTIC<LIMIT,...", such as "time_to_first_token.p99<500ms".')
 
 
 def _is_number(value: Any) -> bool:
