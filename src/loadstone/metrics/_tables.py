@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
-from loadstone.metrics import _streams
+from loadstone.metrics import _flow, _pauses, _streams
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.outcome import (
@@ -34,7 +34,7 @@ from loadstone.read.outcome import (
     TIMEOUT_TOTAL,
     TOO_LARGE,
 )
-from loadstone.read.schema import REQUESTS
+from loadstone.read.schema import REQUESTS, completed
 
 Ints = NDArray[np.int64]
 
@@ -79,10 +79,11 @@ class Tables:
 
     @classmethod
     def read(cls, table: pl.LazyFrame, run: RunLog, phases: Collection[str] | None = None) -> Tables:
-        """The tables of a run from its `requests.parquet` (or any frame in those columns).
+        """The tables of a run from its `requests.parquet` (or any frame in those columns, later ones may be missing).
 
         Of its measured phases, or of those with the names `phases`.
         """
+        table = completed(table)
         logs = tuple(
             log for log in run.phases if (log.kind == "measured" if phases is None else log.name in phases)
         )
@@ -100,6 +101,11 @@ class Tables:
     def part(self, chosen: NDArray[np.bool_]) -> Tables:
         """As `only`, with the windows of these tables, so that the rates of the parts of a whole add up to its own."""
         return replace(self.only(chosen), _whole=self)
+
+    @property
+    def apart(self) -> bool:
+        """Whether these are some of the requests of their window, beside others that are not here."""
+        return self._whole is not None
 
     def of_phases(self, *names: str) -> Tables:
         """The same with those phases alone."""
@@ -392,6 +398,16 @@ class Tables:
     def shape(self) -> _streams.Shape:
         """The token streams of all requests in numbers."""
         return _streams.shape(self)
+
+    @cached_property
+    def pauses(self) -> _pauses.Pauses:
+        """The pauses within the answers of all requests."""
+        return _pauses.pauses(self)
+
+    @cached_property
+    def flows(self) -> tuple[_flow.Flow, ...]:
+        """Where the tokens fell in time, for every stretch in which time passed."""
+        return tuple(flow for stretch in self.stretches if (flow := _flow.flow(stretch)))
 
     def parts(self, *columns: str) -> Iterator[tuple[int, pl.DataFrame]]:
         """All requests in parts of bounded size: position of the part's first request, and its columns."""

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from loadstone.figures import counted
 from loadstone.metrics import Missing, Number, Result, Samples, Tables, metric
+from loadstone.metrics._sweep import levels
 from loadstone.metrics.instrument import late_ms
 from loadstone.read.outcome import CLIENT_FAULT
-from loadstone.stats import Weighted, weighted
+from loadstone.stats import weighted
 
 ORDER = 50
 LATE_MS = 5.0
@@ -107,7 +108,8 @@ def concurrency(tables: Tables) -> Result:
     """Requests in flight over the window, weighted by time.
 
     A request is in flight from `sent` to `done`. The mean is the area under the curve / window; percentile q
-    is the level not exceeded for that share of the time. `count` is the number of stretches of one level.
+    is the level not exceeded for that share of the time. `count` is the number of stretches of one level. AIPerf calls
+    it effective_concurrency.
     """
     return _over_time(
         (*_present(stretch.requests["sent_ns"], stretch.left_ns), stretch.window_ns)
@@ -163,22 +165,10 @@ def _present(came_ns: pl.Series, went_ns: pl.Series) -> tuple[Ints, Ints]:
 
 def _over_time(stretches: Iterable[tuple[Ints, Ints, tuple[int, int]]]) -> Samples:
     """How many of something there were, weighted by time: when each came and went, and the window that is looked at."""
-    found = [_levels(came_ns, went_ns, window_ns) for came_ns, went_ns, window_ns in stretches]
-    pool = np.concatenate(found)
-    return Samples(pool, counted=len(pool))
-
-
-def _levels(came_ns: Ints, went_ns: Ints, window_ns: tuple[int, int]) -> Weighted:
-    """The levels within a window, each with how long it lasted."""
-    came_ns = np.clip(came_ns, *window_ns)
-    went_ns = np.maximum(np.clip(went_ns, *window_ns), came_ns)
-    moments = np.concatenate((window_ns, came_ns, went_ns))
-    order = np.argsort(moments, kind="stable")
-    step = np.repeat((0, 1, -1), (2, len(came_ns), len(went_ns)))[order]
-    lasted_ns = np.diff(moments[order])
-    levels = np.cumsum(step)[:-1][lasted_ns > 0].astype(float)
+    found = [levels(came_ns, went_ns, window_ns) for came_ns, went_ns, window_ns in stretches]
     # In nanoseconds, so that one sample's width, over which percentiles are averaged, is nothing.
-    return weighted(levels, lasted_ns[lasted_ns > 0].astype(float))
+    pool = np.concatenate([weighted(level.number, level.lasted_ns) for level in found])
+    return Samples(pool, counted=len(pool))
 
 
 def _rate(stretches: Iterable[pl.Series]) -> float | Missing:
