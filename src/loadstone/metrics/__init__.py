@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from loadstone import registry
 from loadstone.errors import UsageError
 from loadstone.histogram import Histogram
+from loadstone.metrics._hardware import energy_j, price_second, unpowered, unpriced
 from loadstone.metrics._tables import Tables, capped, limited
 from loadstone.stats import Floats, Weighted
 
@@ -39,6 +40,7 @@ __all__ = [
     "metric",
     "names",
     "objectives",
+    "of_one",
     "per_request",
 ]
 
@@ -151,10 +153,22 @@ NEEDS: dict[str, Need] = {
         "no roofline was named (--roofline gpu=NAME,model=NAME).",
         "without --roofline",
     ),
+    "price": Need(
+        lambda tables: price_second(tables) is not None and not unpriced(tables),
+        "no price was given (--gpu-hour-price, and --gpus for how many).",
+        "without --gpu-hour-price",
+        partly=lambda tables: unpriced(tables),
+    ),
+    "energy": Need(
+        lambda tables: energy_j(tables) is not None and not unpowered(tables),
+        "nobody measured the energy of the servers' devices.",
+        "where no telemetry measured it",
+        partly=lambda tables: unpowered(tables),
+    ),
     "objectives": Need(
         lambda tables: bool(tables.goodput),
-        "no objective was set (--goodput METRIC:VALUE).",
-        "without --goodput",
+        "no limit for a request was set (--slo METRIC<LIMIT, --goodput METRIC:VALUE).",
+        "without a limit for each request (--slo, --goodput)",
     ),
     "plan": Need(
         lambda tables: len(tables.requests) > 0,
@@ -172,6 +186,12 @@ NEEDS: dict[str, Need] = {
         lambda tables: bool(tables.succeeded.any()),
         "no request succeeded.",
         "when no request succeeded",
+        partly=lambda tables: _lost(tables),
+    ),
+    "failure": Need(
+        lambda tables: bool(tables.failed.any()),
+        "no request failed, so it would be the plain latency once more.",
+        "where no request failed",
         partly=lambda tables: _lost(tables),
     ),
     "window": Need(
@@ -247,7 +267,7 @@ def names() -> tuple[str, ...]:
 
 def objectives() -> tuple[str, ...]:
     """Names that can be an objective of one request: metrics with a value a request and a better direction."""
-    return tuple(name for name, one in all_metrics().items() if one.better != "neither" and _of_one(one))
+    return tuple(name for name, one in all_metrics().items() if one.better != "neither" and of_one(one))
 
 
 def per_request(name: str, tables: Tables, *, bounded: bool = False) -> Floats:
@@ -256,7 +276,7 @@ def per_request(name: str, tables: Tables, *, bounded: bool = False) -> Floats:
     With `bounded` what a value is at most stands where it cannot be told. Raises `UsageError` for a name that is not a
     metric of single requests.
     """
-    one = _of_one(all_metrics()[name]) if name in all_metrics() else None
+    one = of_one(all_metrics()[name]) if name in all_metrics() else None
     if one is None:
         raise UsageError(f"{name} has no value for a single request; use one of {', '.join(objectives())}.")
     result = one.fn(tables) if all(NEEDS[need].met(tables) for need in one.needs) else None
@@ -267,7 +287,7 @@ def per_request(name: str, tables: Tables, *, bounded: bool = False) -> Floats:
     return result.values
 
 
-def _of_one(one: Metric) -> Metric | None:
+def of_one(one: Metric) -> Metric | None:
     """The metric that judges a single request where `one` is asked for. Its return type, `Each`, tells."""
     stand_in = all_metrics()[one.each] if one.each else one
     return stand_in if get_type_hints(stand_in.fn)["return"] is Each else None

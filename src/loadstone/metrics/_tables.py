@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
-from loadstone.metrics import _flow, _pauses, _streams
+from loadstone.metrics import _pauses, _streams
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.outcome import (
@@ -34,7 +34,7 @@ from loadstone.read.outcome import (
     TIMEOUT_TOTAL,
     TOO_LARGE,
 )
-from loadstone.read.schema import REQUESTS, completed
+from loadstone.read.schema import REQUESTS
 
 Ints = NDArray[np.int64]
 
@@ -79,11 +79,10 @@ class Tables:
 
     @classmethod
     def read(cls, table: pl.LazyFrame, run: RunLog, phases: Collection[str] | None = None) -> Tables:
-        """The tables of a run from its `requests.parquet` (or any frame in those columns, later ones may be missing).
+        """The tables of a run from its `requests.parquet` (or any frame in those columns).
 
         Of its measured phases, or of those with the names `phases`.
         """
-        table = completed(table)
         logs = tuple(
             log for log in run.phases if (log.kind == "measured" if phases is None else log.name in phases)
         )
@@ -403,11 +402,6 @@ class Tables:
     def pauses(self) -> _pauses.Pauses:
         """The pauses within the answers of all requests."""
         return _pauses.pauses(self)
-
-    @cached_property
-    def flows(self) -> tuple[_flow.Flow, ...]:
-        """Where the tokens fell in time, for every stretch in which time passed."""
-        return tuple(flow for stretch in self.stretches if (flow := _flow.flow(stretch)))
 
     def parts(self, *columns: str) -> Iterator[tuple[int, pl.DataFrame]]:
         """All requests in parts of bounded size: position of the part's first request, and its columns."""

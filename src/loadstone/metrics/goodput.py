@@ -24,6 +24,12 @@ def goodput(tables: Tables) -> Result:
     return float(met(tables).sum() / tables.window_s)
 
 
+@metric("good_request_count", unit="requests", better="higher", needs=("objectives", "attempt"))
+def good_request_count(tables: Tables) -> Result:
+    """Requests that met every objective."""
+    return float(met(tables).sum())
+
+
 @metric("token_goodput", unit="tokens/s", better="higher", needs=("objectives", "attempt", "window"))
 def token_goodput(tables: Tables) -> Result:
     """Output tokens of the requests that met every objective / window."""

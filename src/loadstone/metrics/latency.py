@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
+from loadstone.metrics import Each, Missing, Samples, Tables, metric
 from loadstone.metrics._pools import gaps
 from loadstone.stats import Floats
 
@@ -106,7 +106,7 @@ def time_to_second_token(tables: Tables) -> Each:
     needs=("streaming", "success"),
     each="time_per_output_token_corrected",
 )
-def inter_token_latency(tables: Tables) -> Result:
+def inter_token_latency(tables: Tables) -> Samples | Missing:
     """The gap between consecutive tokens, pooled over all answers: every gap counts once, not every request.
 
     A gap g that brought k tokens counts as k gaps of g/k, so gaps times weights add up to the sum of (last -
@@ -151,6 +151,18 @@ def time_per_output_token_corrected(tables: Tables) -> Each:
     return Each(mean_gap_ms(tables), _ONE_PIECE)
 
 
+@metric("decode_duration", unit="ms", better="lower", needs=("streaming", "success"))
+def decode_duration(tables: Tables) -> Each:
+    """From the first to the last token of one answer: last - first = request_latency - time_to_first_token.
+
+    0 for an answer of one token. Several tokens that all came at one instant were not decoded in no time: such an answer
+    has none.
+    """
+    lasted_ms = tables.ms("first_ns", "last_ns")
+    at_once = (lasted_ms == 0) & (tables.number("output_tokens") != 1)
+    return Each(np.where(tables.coalesced | at_once, np.nan, lasted_ms), _ONE_PIECE)
+
+
 @metric("request_latency", unit="ms", better="lower", needs=("success",))
 def request_latency(tables: Tables) -> Each:
     """From sending a request to the last token of its answer; without streaming, to the end of the response.
@@ -170,6 +182,21 @@ def request_latency_from_due(tables: Tables) -> Each:
     would be request_latency.
     """
     return Each(tables.until_complete_ms("due_ns"), _NO_TOKEN, cut_off=tables.cut_off_ms("due_ns"))
+
+
+@metric("normalized_latency", unit="ms/token", better="lower", needs=("success",))
+def normalized_latency(tables: Tables) -> Each:
+    """One request's latency by the length of its answer: request_latency / output tokens.
+
+    So that answers of different lengths can be put together, as in the papers on Orca and vLLM (there from arrival, which
+    without a limit of ours differs by the client's lag alone). The wait for the first token is in it, and short answers
+    have more of that a token: it is no decode speed (time_per_output_token). Tokens are those of all channels.
+    """
+    tokens = tables.number("output_tokens")
+    return Each(
+        _ratio(tables.until_complete_ms("sent_ns"), tokens),
+        "the number of tokens is not known for any answer.",
+    )
 
 
 @metric("queue_wait", unit="ms", better="lower", needs=("cap", "attempt"))

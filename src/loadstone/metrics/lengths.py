@@ -10,6 +10,7 @@ import numpy as np
 
 from loadstone.figures import counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
+from loadstone.metrics.throughput import left_out
 
 ORDER = 40
 
@@ -50,6 +51,24 @@ def reasoning_token_count(tables: Tables) -> Each:
     return Each(tables.number("usage_reasoning_tokens"), _NOT_TOLD)
 
 
+@metric("total_input_tokens", unit="tokens", better="neither", needs=("success",))
+def total_input_tokens(tables: Tables) -> Result:
+    """Tokens of all prompts that were answered: the sum of input_sequence_length."""
+    return _total(tables, "input_tokens", "the length of no prompt is known.")
+
+
+@metric("total_output_tokens", unit="tokens", better="neither", needs=("success",))
+def total_output_tokens(tables: Tables) -> Result:
+    """Tokens of all answers, all channels: the sum of output_sequence_length; those of failed requests are not in it."""
+    return _total(tables, "output_tokens", _UNKNOWN)
+
+
+@metric("total_reasoning_tokens", unit="tokens", better="neither", needs=("success",))
+def total_reasoning_tokens(tables: Tables) -> Result:
+    """Reasoning tokens of all answers, where the server tells: the sum of reasoning_token_count."""
+    return _total(tables, "usage_reasoning_tokens", _NOT_TOLD)
+
+
 @metric("output_length_mismatch", unit="%", better="neither", needs=("success",))
 def output_length_mismatch(tables: Tables) -> Each:
     """How far an answer is from the length asked for: 100 (OSL - asked) / asked, negative when shorter.
@@ -75,6 +94,15 @@ def usage_token_mismatch(tables: Tables) -> Result:
         return Missing("no answer that came with usage was counted by our tokenizer (--check-tokens).")
     note = f"{answers} answers counted: {told:,} tokens by the server's usage, {counted:,} by our tokenizer."
     return Number(100 * (told - counted) / counted, note)
+
+
+def _total(tables: Tables, column: str, none: str) -> Number | Missing:
+    """The sum of a column over the successes of which it is known."""
+    counts = tables.number(column)[tables.succeeded]
+    unknown = np.isnan(counts)
+    if unknown.all():
+        return Missing(none)
+    return Number(float(counts[~unknown].sum()), left_out(unknown))
 
 
 def checked(tables: Tables) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loadstone.figures import brief, counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
-from loadstone.metrics.latency import mean_gap_ms
+from loadstone.metrics.latency import mean_gap_ms, time_to_first_token
 from loadstone.stats import Floats
 
 ORDER = 20
@@ -71,6 +71,28 @@ def output_token_throughput_per_user(tables: Tables) -> Each:
     """
     gap_ms = mean_gap_ms(tables)
     return Each(1000 / np.where(gap_ms > 0, gap_ms, np.nan), "every answer came in one piece.")
+
+
+@metric("e2e_output_token_throughput", unit="tokens/s/user", better="higher", needs=("success",))
+def e2e_output_token_throughput(tables: Tables) -> Each:
+    """The speed of one whole answer, the wait for its first token included: output tokens / request_latency.
+
+    One value a request, 1000 / normalized_latency; its mean is not 1000 / the mean of that. Needs no stream. As in AIPerf.
+    """
+    latency_s = tables.until_complete_ms("sent_ns") / 1e3
+    return Each(tables.number("output_tokens") / np.where(latency_s > 0, latency_s, np.nan), _UNKNOWN)
+
+
+@metric("prefill_throughput_per_user", unit="tokens/s/user", better="higher", needs=("streaming", "success"))
+def prefill_throughput_per_user(tables: Tables) -> Each:
+    """The speed at which one user's prompt was taken in: input tokens / time_to_first_token, one value a request.
+
+    Waiting at the server and the way there and back are in that time, so it is a lower bound of the speed of the prefill; tokens
+    found in a prefix cache count as taken in, so with a cache it is more. As in AIPerf.
+    """
+    ttft_s = time_to_first_token(tables).values / 1e3
+    per_second = tables.number("input_tokens") / np.where(ttft_s > 0, ttft_s, np.nan)
+    return Each(per_second, "no answer has both a first token and a prompt whose length is known.")
 
 
 @metric("input_token_throughput", unit="tokens/s", better="higher", needs=("success", "window"))

@@ -1,4 +1,4 @@
-"""One metric's numbers, in the form of the report: every one finite, or null."""
+"""One metric's numbers, in the form of the report: every one finite, or null and named where it is infinite."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from loadstone.histogram import Histogram
 from loadstone.metrics import Metric, Missing, Number, Samples, Tables
 from loadstone.report import MetricResult
 from loadstone.stats import PERCENTILES, Floats, Summary, Weighted, summarise, survival, thin
+from loadstone.summary.endless import endless, with_infinity
 
 BINNED = "Percentiles are within 0.1 %."
 """The note of what is told from a histogram."""
@@ -44,6 +45,8 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
     samples = found.values.count if isinstance(found.values, Histogram) else len(found.values)
     if not samples:
         return replace(empty, reason="there is no sample.")
+    if endless(found.values):
+        return replace(with_infinity(empty, found.values), note=found.note)
     empty = _with_curve(empty, found, samples)
     summary = _summary(found.values)
     if not np.isfinite([summary.min, summary.max]).all():
