@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
-from loadstone.metrics import _pauses, _streams
+from loadstone.metrics import _flow, _pauses, _streams
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.outcome import (
@@ -402,6 +402,11 @@ class Tables:
     def pauses(self) -> _pauses.Pauses:
         """The pauses within the answers of all requests."""
         return _pauses.pauses(self)
+
+    @cached_property
+    def flows(self) -> tuple[_flow.Flow, ...]:
+        """Where the tokens fell in time, for every stretch in which time passed."""
+        return tuple(flow for stretch in self.stretches if (flow := _flow.flow(stretch)))
 
     def parts(self, *columns: str) -> Iterator[tuple[int, pl.DataFrame]]:
         """All requests in parts of bounded size: position of the part's first request, and its columns."""
