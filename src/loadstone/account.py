@@ -23,7 +23,11 @@ from loadstone.tokens import Tokenizer
 
 NOT_BEGUN = Conducted([], [], None, 0, None)
 NO_CLOCK = ClockLog(kernel_stamps=False, steps=0)
-_END: Mapping[str, Literal["complete", "interrupted"]] = {"user": "interrupted", "steady": "complete"}
+_END: Mapping[str, Literal["complete", "interrupted"]] = {
+    "user": "interrupted",
+    "steady": "complete",
+    "slo": "complete",
+}
 """By what stopped the load; anything else aborted it."""
 
 

@@ -270,7 +270,7 @@ class RunLog(_Part, kw_only=True):
     """Busy share of all cores during the measured phase."""
     environment: dict[str, Any]
     notices: list[str]
-    stopped_by: Literal["user", "failures", "trouble", "workers", "steady"] | None = None
+    stopped_by: Literal["user", "failures", "trouble", "workers", "steady", "slo"] | None = None
     """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, the
     death of every load-generating process, or that a metric was known well enough."""
     stopped_why: str | None = None

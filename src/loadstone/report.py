@@ -101,6 +101,32 @@ class Certificate(_Part, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
 
 
+class SloVerdict(_Part, frozen=True, kw_only=True):
+    """Whether an objective of the whole run (`--slo`) is met; see docs/slo.md for the rule.
+
+    PASS: all values that the true one may well have are on the good side of the limit; FAIL: all are on the bad side;
+    UNDECIDED: some are on either, or it is not known which they are.
+    """
+
+    objective: str
+    """In full: `time_to_first_token.p99<500ms`."""
+    metric: str
+    stat: str | None
+    """Null: the metric is one number."""
+    limit: float
+    unit: str
+    """Of the limit, the value and the interval: that of the metric."""
+    value: float | None
+    """What was measured; null where it was not, or is infinite. Where requests were cut off the worse of two estimates."""
+    interval: Interval | None
+    """Of the value; null where it has none."""
+    verdict: Literal["PASS", "FAIL", "UNDECIDED"]
+    finding: str
+    """What decided it, in one sentence."""
+    more_requests: int | None = None
+    """About as many requests more would decide it, if what is seen went on; null where that cannot be told."""
+
+
 class Outcomes(_Part, frozen=True, kw_only=True):
     """How the planned requests of the measured phases ended; the counts add up to `planned`."""
 
@@ -302,9 +328,10 @@ class RunFacts(_Part, frozen=True, kw_only=True):
     duration_s: float | None
     """From the first send of the measured phase until none of its requests was under way any more."""
     end: Literal["complete", "interrupted", "aborted"]
-    stopped_by: Literal["user", "failures", "trouble", "workers", "steady"] | None = None
+    stopped_by: Literal["user", "failures", "trouble", "workers", "steady", "slo"] | None = None
     """What ended the load before its time: Ctrl-C or a signal, the error rate, something the run depends on, the
-    death of every load-generating process, or, as asked, that a metric was known well enough."""
+    death of every load-generating process, or, as asked, that a metric was known well enough, or that an objective was
+    missed for certain."""
     stopped_why: str | None = None
     """The same as one sentence."""
     failing: Failing | None = None
@@ -396,6 +423,8 @@ class Report(_Part, frozen=True, kw_only=True):
     loadstone_version: str
     run: RunFacts
     certificate: Certificate
+    slo: tuple[SloVerdict, ...] = ()
+    """The objectives of the whole run, in the order in which they were given; empty when there were none."""
     metrics: dict[str, MetricResult]
     outcomes: Outcomes
     load: LoadFacts

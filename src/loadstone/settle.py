@@ -14,7 +14,7 @@ import msgspec
 
 from loadstone import environment, folder, registry, tokens
 from loadstone.account import Setting
-from loadstone.config import ENGINE, Config, check_goodput
+from loadstone.config import ENGINE, Config
 from loadstone.errors import UsageError
 from loadstone.load.room import shortages
 from loadstone.patience import patience
@@ -46,16 +46,18 @@ def settle(config: Config, command: str) -> Setting:
 
     Raises `UsageError`; `TargetError` when the server has to name its model and does not, or is waited for in vain.
     """
-    if config.slo.goodput:
-        from loadstone.metrics import objectives  # numpy and polars: only when they are needed this early
-
-        check_goodput(config, objectives())
     targets = [
         target for address in config.endpoint.urls if (target := _target(address, config.endpoint.virtual))
     ]
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
     phases = schedule.phases(config.load, config.input)
+    if config.slo.goodput or config.slo.objectives:
+        from loadstone.metrics._objectives import (
+            settled as judged,
+        )  # numpy and polars: only when they are needed this early
+
+        config = judged(config, phases)
     source = registry.load("sources", source_of(config.input))
     distinct = source.distinct(config.input)
     started = datetime.now(UTC)

@@ -31,7 +31,7 @@ GIVEN_UP_GRACE_S = 2.0
 class Stop(NamedTuple):
     """What ended the load before its time, and why in one sentence."""
 
-    by: Literal["user", "failures", "trouble", "workers", "steady"]
+    by: Literal["user", "failures", "trouble", "workers", "steady", "slo"]
     why: str
 
 
