@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 from statistics import fmean
 
@@ -168,3 +169,58 @@ def test_goodput_counts_those_that_met_every_limit(simulate):
 def test_the_engine_was_pressed(simulate):
     run = simulate(LOADS["preempted"], **KEYS, **OF_THE_ENGINE["preempted"])
     assert sum(truth.preemptions for truth in run.truth.values()) > 0
+
+
+def area(spans, window):
+    """The area under the number of spans that hold each moment of a window."""
+    return sum(max(min(stop, window[1]) - max(start, window[0]), 0) for start, stop in spans)
+
+
+def test_levels_over_time_are_the_engine_s(run):
+    rows, good = sent(run), succeeded(run)
+    window = (
+        min(row["sent_ns"] for row in rows),
+        max(row["done_ns"] if row in good else row["last_ns"] or row["sent_ns"] for row in rows),
+    )
+    arrivals = {row["request"]: came(run, row) for row in rows}
+    lasted = window[1] - window[0]
+
+    def mean(name):
+        return run.metric(name).mean
+
+    def of(amount):
+        return pytest.approx(amount / lasted, rel=1e-9)
+
+    prefills = [(row["sent_ns"], (arrivals[row["request"]] or [row["done_ns"]])[0]) for row in rows]
+    decodes = [(own[0], own[-1]) for own in arrivals.values() if own]
+    assert mean("concurrency") == of(area([(row["sent_ns"], row["done_ns"]) for row in rows], window))
+    assert mean("effective_prefill_concurrency") == of(area(prefills, window))
+    assert mean("effective_decode_concurrency") == of(area(decodes, window))
+    output = sum(run.truth[row["request"]].tokens for row in good)
+    prompts = sum(run.truth[row["request"]].prompt_tokens for row in good)
+    assert mean("effective_decode_throughput") == of(output * 1e9)
+    assert mean("effective_prefill_throughput") == of(prompts * 1e9)
+    assert mean("effective_total_throughput") == of((prompts + output) * 1e9)
+    assert mean("effective_total_throughput") == pytest.approx(mean("total_token_throughput"), rel=1e-9)
+    held = sum(
+        run.truth[row["request"]].prompt_tokens * (row["last_ns"] - row["sent_ns"])
+        + sum(row["last_ns"] - at for at in arrivals[row["request"]])
+        for row in good
+    )
+    if run.name != "speculative":  # its chunks share their answer's total evenly
+        assert mean("tokens_in_flight") == of(held)
+
+
+def test_peaks_are_the_engine_s(run):
+    if run.name in ("speculative", "choices"):
+        pytest.skip("a chunk has a share of its answer's tokens")
+    rows = sent(run)
+    moments = [row["sent_ns"] for row in rows]
+    most = max(sum(row["sent_ns"] <= at < row["done_ns"] for row in rows) for at in moments)
+    assert run.metric("peak_concurrency").mean == most
+    tokens = sorted(at for row in succeeded(run) for at in came(run, row))
+    if run.metric("benchmark_duration").mean < 1:
+        assert run.metric("peak_output_token_throughput").reason == "the window is shorter than a second."
+        return
+    within = max(bisect_right(tokens, at) - bisect_right(tokens, at - 10**9) for at in tokens)
+    assert run.metric("peak_output_token_throughput").mean == pytest.approx(within, rel=1e-9)
