@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from loadstone.figures import counted
-from loadstone.metrics import Each, Missing, Result, Samples, Tables, metric
+from loadstone.metrics import Each, Missing, Samples, Tables, metric
 from loadstone.metrics.latency import (
     decode_duration,
     request_latency,
@@ -28,7 +28,7 @@ ORDER = 15
 
 
 @metric("adjusted_request_latency", unit="ms", better="lower", needs=("failure",))
-def adjusted_request_latency(tables: Tables) -> Result:
+def adjusted_request_latency(tables: Tables) -> Samples | Missing:
     """request_latency of every success; infinite for every request that failed.
 
     last - sent (without streaming done - sent), or infinity.
@@ -37,7 +37,7 @@ def adjusted_request_latency(tables: Tables) -> Result:
 
 
 @metric("adjusted_time_to_first_token", unit="ms", better="lower", needs=("streaming", "failure"))
-def adjusted_time_to_first_token(tables: Tables) -> Result:
+def adjusted_time_to_first_token(tables: Tables) -> Samples | Missing:
     """time_to_first_token of every success; infinite for every request that failed.
 
     first - sent, or infinity: who got a first token and then no answer has not been served. Answers in one piece have no first
@@ -47,13 +47,13 @@ def adjusted_time_to_first_token(tables: Tables) -> Result:
 
 
 @metric("adjusted_decode_duration", unit="ms", better="lower", needs=("streaming", "failure"))
-def adjusted_decode_duration(tables: Tables) -> Result:
+def adjusted_decode_duration(tables: Tables) -> Samples | Missing:
     """decode_duration of every success; infinite for every request that failed: last - first, or infinity."""
     return _adjusted(decode_duration(tables), tables)
 
 
 @metric("adjusted_inter_token_latency", unit="ms", better="lower", needs=("streaming", "failure"))
-def adjusted_inter_token_latency(tables: Tables) -> Result:
+def adjusted_inter_token_latency(tables: Tables) -> Samples | Missing:
     """Mean gap between the tokens of every success; infinite for every request that failed.
 
     (last - first) / (n - k0), or infinity: one value a request, as time_per_output_token_corrected, since a request that

@@ -41,7 +41,7 @@ _UNKNOWN = "the length of no prompt is known."
 
 
 @metric("active_concurrency", unit="requests", better="neither", needs=("attempt", "window"))
-def active_concurrency(tables: Tables) -> Result:
+def active_concurrency(tables: Tables) -> Samples | Missing:
     """Requests in flight while there was at least one: concurrency without the idle time."""
     return _numbers(tables, "left_ns", active=True)
 
@@ -62,7 +62,7 @@ def peak_concurrency(tables: Tables) -> Result:
     better="neither",
     needs=("streaming", "attempt", "window"),
 )
-def effective_prefill_concurrency(tables: Tables) -> Result:
+def effective_prefill_concurrency(tables: Tables) -> Samples | Missing:
     """Requests sent whose first token had not come: queued in the server, or in its prefill."""
     return _numbers(tables, "began_ns")
 
@@ -70,7 +70,7 @@ def effective_prefill_concurrency(tables: Tables) -> Result:
 @metric(
     "active_prefill_concurrency", unit="requests", better="neither", needs=("streaming", "attempt", "window")
 )
-def active_prefill_concurrency(tables: Tables) -> Result:
+def active_prefill_concurrency(tables: Tables) -> Samples | Missing:
     """effective_prefill_concurrency over the time in which at least one request waited for its first token."""
     return _numbers(tables, "began_ns", active=True)
 
@@ -81,7 +81,7 @@ def active_prefill_concurrency(tables: Tables) -> Result:
     better="neither",
     needs=("streaming", "attempt", "window"),
 )
-def effective_decode_concurrency(tables: Tables) -> Result:
+def effective_decode_concurrency(tables: Tables) -> Samples | Missing:
     """Answers between their first token and their last: what a server's decode batch holds, as a client sees it."""
     return _numbers(tables, "last_ns", "first_ns")
 
@@ -89,7 +89,7 @@ def effective_decode_concurrency(tables: Tables) -> Result:
 @metric(
     "active_decode_concurrency", unit="requests", better="neither", needs=("streaming", "attempt", "window")
 )
-def active_decode_concurrency(tables: Tables) -> Result:
+def active_decode_concurrency(tables: Tables) -> Samples | Missing:
     """effective_decode_concurrency over the time in which at least one answer was between its first token and its last."""
     return _numbers(tables, "last_ns", "first_ns", active=True)
 
@@ -97,7 +97,7 @@ def active_decode_concurrency(tables: Tables) -> Result:
 @metric(
     "effective_prefill_throughput", unit="tokens/s", better="higher", needs=("streaming", "success", "window")
 )
-def effective_prefill_throughput(tables: Tables) -> Result:
+def effective_prefill_throughput(tables: Tables) -> Samples | Missing:
     """Prompt tokens taken in per second: every request adds ISL / TTFT from `sent` to its first token.
 
     Over successes, by an exact sweep; the mean is the sum of their ISL / window. Time in the server's queue is in
@@ -109,7 +109,7 @@ def effective_prefill_throughput(tables: Tables) -> Result:
 @metric(
     "active_prefill_throughput", unit="tokens/s", better="higher", needs=("streaming", "success", "window")
 )
-def active_prefill_throughput(tables: Tables) -> Result:
+def active_prefill_throughput(tables: Tables) -> Samples | Missing:
     """effective_prefill_throughput over the time in which at least one success waited for its first token."""
     return _prefill(tables, lambda stage: (stage.rate, stage.number > 0))
 
@@ -120,7 +120,7 @@ def active_prefill_throughput(tables: Tables) -> Result:
     better="higher",
     needs=("streaming", "success", "window"),
 )
-def effective_prefill_throughput_per_user(tables: Tables) -> Result:
+def effective_prefill_throughput_per_user(tables: Tables) -> Samples | Missing:
     """effective_prefill_throughput at every moment / the successes that waited for their first token then.
 
     Undefined while there was none, so that time does not count; AIPerf counts it as 0.
@@ -131,7 +131,7 @@ def effective_prefill_throughput_per_user(tables: Tables) -> Result:
 @metric(
     "effective_decode_throughput", unit="tokens/s", better="higher", needs=("streaming", "success", "window")
 )
-def effective_decode_throughput(tables: Tables) -> Result:
+def effective_decode_throughput(tables: Tables) -> Samples | Missing:
     """Output tokens per second: the tokens of a first instant at that moment, all others spread evenly over the gap
     before them, in steps of 10 ms.
 
@@ -143,7 +143,7 @@ def effective_decode_throughput(tables: Tables) -> Result:
 @metric(
     "active_decode_throughput", unit="tokens/s", better="higher", needs=("streaming", "success", "window")
 )
-def active_decode_throughput(tables: Tables) -> Result:
+def active_decode_throughput(tables: Tables) -> Samples | Missing:
     """effective_decode_throughput over the steps in which tokens came or were on their way (were in a gap)."""
     return _in_steps(
         tables, lambda step: (step.first + step.later, step.lasts_ns, step.first + step.later > 0)
@@ -156,7 +156,7 @@ def active_decode_throughput(tables: Tables) -> Result:
     better="higher",
     needs=("streaming", "success", "window"),
 )
-def effective_decode_throughput_per_user(tables: Tables) -> Result:
+def effective_decode_throughput_per_user(tables: Tables) -> Samples | Missing:
     """The speed at which the users that were decoding saw tokens come, over time: in every step the tokens after the first /
     the time that answers spent between their first token and their last.
 
@@ -169,7 +169,7 @@ def effective_decode_throughput_per_user(tables: Tables) -> Result:
 @metric(
     "effective_total_throughput", unit="tokens/s", better="higher", needs=("streaming", "success", "window")
 )
-def effective_total_throughput(tables: Tables) -> Result:
+def effective_total_throughput(tables: Tables) -> Samples | Missing:
     """effective_prefill_throughput + effective_decode_throughput, in steps of 10 ms."""
     return _in_steps(
         tables,
@@ -179,7 +179,7 @@ def effective_total_throughput(tables: Tables) -> Result:
 
 
 @metric("active_total_throughput", unit="tokens/s", better="higher", needs=("streaming", "success", "window"))
-def active_total_throughput(tables: Tables) -> Result:
+def active_total_throughput(tables: Tables) -> Samples | Missing:
     """effective_total_throughput over the steps in which a prompt or an answer of a success was under way."""
     return _in_steps(
         tables,
@@ -194,7 +194,7 @@ def active_total_throughput(tables: Tables) -> Result:
     better="higher",
     needs=("streaming", "success", "window"),
 )
-def effective_total_throughput_per_user(tables: Tables) -> Result:
+def effective_total_throughput_per_user(tables: Tables) -> Samples | Missing:
     """In every step the tokens of prompts and of answers, first ones left out, / the time that successes spent from `sent` to
     their last token.
 
@@ -206,7 +206,7 @@ def effective_total_throughput_per_user(tables: Tables) -> Result:
 
 
 @metric("tokens_in_flight", unit="tokens", better="neither", needs=("streaming", "success", "window"))
-def tokens_in_flight(tables: Tables) -> Result:
+def tokens_in_flight(tables: Tables) -> Samples | Missing:
     """Tokens of the contexts under way, in steps of 10 ms: a prompt from `sent` to the last token of its answer, every
     token of the answer from its arrival on.
 
@@ -249,7 +249,9 @@ def _stage(tables: Tables, until: str, since: str = "sent_ns") -> Iterator[Level
         yield levels(there[since].to_numpy(), there[until].to_numpy(), stretch.window_ns)
 
 
-def _numbers(tables: Tables, until: str, since: str = "sent_ns", *, active: bool = False) -> Result:
+def _numbers(
+    tables: Tables, until: str, since: str = "sent_ns", *, active: bool = False
+) -> Samples | Missing:
     """How many were in a stage, over time; `active`: while there was one."""
     found = []
     for stage in _stage(tables, until, since):
@@ -264,7 +266,7 @@ def _pooled(found: Sequence[Weighted], note: str | None = None) -> Samples | Mis
     return Samples(pool, note, counted=len(pool)) if len(pool) else Missing(_IDLE)
 
 
-def _prefill(tables: Tables, chosen: Callable[[Levels], tuple[Floats, Bools]]) -> Result:
+def _prefill(tables: Tables, chosen: Callable[[Levels], tuple[Floats, Bools]]) -> Samples | Missing:
     """Levels of the prefills of successes, in tokens per second, and where they count; those of unknown prompts left out."""
     unknown = tables.succeeded & np.isnan(tables.number("input_tokens"))
     if unknown.sum() == tables.succeeded.sum():
@@ -291,7 +293,7 @@ def _in_steps(
     *,
     per_ns: int = SECOND_NS,
     prompts: bool = False,
-) -> Result:
+) -> Samples | Missing:
     """Levels of steps: an amount / a time, and where it counts. With `prompts` their lengths have to be known."""
     unknown = tables.succeeded & np.isnan(tables.number("input_tokens"))
     if prompts and unknown.sum() == tables.succeeded.sum():

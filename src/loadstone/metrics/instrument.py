@@ -33,7 +33,7 @@ def send_lag(tables: Tables) -> Each:
 
 
 @metric("client_lag", unit="ms", better="lower", needs=("streaming", "success"))
-def client_lag(tables: Tables) -> Result:
+def client_lag(tables: Tables) -> Samples | Missing:
     """How late our process read tokens that had arrived: read - arrival, one sample a read, over successes.
 
     The kernel dated the arrival, so latencies are not longer by this. But bytes that wait in the socket are

@@ -104,7 +104,7 @@ def benchmark_duration(tables: Tables) -> Result:
 
 
 @metric("concurrency", unit="requests", better="neither", needs=("attempt", "window"))
-def concurrency(tables: Tables) -> Result:
+def concurrency(tables: Tables) -> Samples | Missing:
     """Requests in flight over the window, weighted by time.
 
     A request is in flight from `sent` to `done`. The mean is the area under the curve / window; percentile q
@@ -119,7 +119,7 @@ def concurrency(tables: Tables) -> Result:
 
 
 @metric("queue_depth", unit="requests", better="lower", needs=("rate", "attempt", "window"))
-def queue_depth(tables: Tables) -> Result:
+def queue_depth(tables: Tables) -> Samples | Missing:
     """Requests that were due and not yet sent, over the window, weighted by time.
 
     A request is in the queue from `due` to `sent`; one never sent until it was given up, or its phase sent nothing any
