@@ -39,7 +39,7 @@ FIRST_CODE = 0x8000_0000
 
 SEGMENT_BYTES = 16 << 20
 
-END_FACTS = Struct("<qqqqqqqHHHHHHI")
+END_FACTS = Struct("<qqqqqqqqHHHHHHI")
 """`Facts` as bytes."""
 
 
@@ -52,11 +52,13 @@ class Facts(NamedTuple):
     sent_ns: int
     """The first send; after a transparent retry the second, since the first never reached the server."""
     written_ns: int
-    """The last byte of the request was given to the kernel; 0: never."""
+    """The last byte of the request was given to the kernel, of a redirected one the first time; 0: never."""
     connect_ns: int
-    """Connecting began; 0: a kept-alive connection."""
+    """Connecting began, for the first send; 0: a kept-alive connection."""
+    tcp_ns: int
+    """TCP stood, through a proxy its tunnel too, and TLS began; 0: likewise, or never."""
     connected_ns: int
-    """TCP and TLS stood; 0: likewise, or never."""
+    """TLS stood; without TLS the same moment as `tcp_ns`; 0: likewise, or never."""
     begun_ns: int
     """The first output, as the endpoint's `begun` saw it; 0: never."""
     end: int

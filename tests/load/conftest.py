@@ -261,8 +261,9 @@ def flights_of(folder):
         assert flown.redirected <= facts.redirects <= 1
         assert flown.resent + flown.redirected == len(flown.sends[1:])
         if facts.connect_ns and facts.connected_ns:
-            assert facts.connect_ns <= facts.connected_ns
-            assert flown.redirected or facts.connected_ns <= facts.sent_ns
+            assert facts.connect_ns <= facts.tcp_ns <= facts.connected_ns <= facts.sent_ns
+        assert facts.connect_ns or not facts.tcp_ns
+        assert facts.tcp_ns or not facts.connected_ns
         if facts.written_ns:
             assert facts.sent_ns <= facts.written_ns
         times = [*flown.sends, *(read.at_ns for read in flown.reads), flown.at_ns]

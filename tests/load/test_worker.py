@@ -49,6 +49,9 @@ def test_requests_of_a_closed_loop_use_one_connection(fly):
     assert flew.server.connections == 1
     assert [flown.facts.request for flown in flew.flights] == list(range(20))
     assert [flown.facts.connect_ns > 0 for flown in flew.flights] == [True] + [False] * 19
+    first, *others = (flown.facts for flown in flew.flights)
+    assert first.tcp_ns == first.connected_ns > first.connect_ns  # without TLS it stands with TCP
+    assert {(facts.tcp_ns, facts.connected_ns) for facts in others} == {(0, 0)}
     assert all(
         later.due_ns == earlier.at_ns for earlier, later in zip(flew.flights, flew.flights[1:], strict=False)
     )

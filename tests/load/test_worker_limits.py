@@ -344,7 +344,12 @@ def test_a_redirect_is_followed_on_a_new_connection_when_the_server_closes(fly):
 
     flew = fly(first, answering)
     assert flew.ends == [COMPLETE]
-    assert (flew.server.connections, flew.flights[0].facts.redirects) == (2, 1)
+    (flown,) = flew.flights
+    assert (flew.server.connections, flown.facts.redirects) == (2, 1)
+    again_ns = flown.sends[1]
+    assert (
+        flown.facts.connected_ns <= flown.facts.sent_ns <= flown.facts.written_ns < again_ns
+    )  # the first send's
 
 
 @pytest.mark.parametrize(

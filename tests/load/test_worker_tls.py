@@ -31,6 +31,8 @@ def test_answers_over_tls(fly, trusted):
     assert all(flown.data == flew.flights[0].data for flown in flew.flights)
     assert flew.flights[0].data.startswith(b"HTTP/1.1 200 OK\r\n")
     assert flew.flights[0].facts.begun_ns
+    facts = flew.flights[0].facts
+    assert facts.connect_ns < facts.tcp_ns < facts.connected_ns
 
 
 def test_a_large_request_over_tls(fly, trusted):
@@ -59,6 +61,7 @@ def test_a_certificate_of_nobody_we_know(fly, trusted, monkeypatch):
     flew = fly(answering, requests=2, context=trusted)
     assert flew.ends == [TLS] * 2
     assert all("certificate verify failed" in flown.words for flown in flew.flights)
+    assert all(flown.facts.tcp_ns > 0 == flown.facts.connected_ns for flown in flew.flights)
     assert flew.server.requests == []
 
 

@@ -106,6 +106,7 @@ class Recorder:
                 "sent",
                 "written",
                 "connect",
+                "tcp",
                 "connected",
                 "begun",
                 "status",
@@ -117,8 +118,8 @@ class Recorder:
         )
         told |= facts | {"sent": sent_ns}
         packed = END_FACTS.pack(
-            request, told["due"], told["sent"], told["written"], told["connect"], told["connected"],
-            told["begun"], wire, told["status"], told["retries"], told["redirects"], phase, target,
+            request, told["due"], told["sent"], told["written"], told["connect"], told["tcp"],
+            told["connected"], told["begun"], wire, told["status"], told["retries"], told["redirects"], phase, target,
             told["body_bytes"],
         ) + words.encode()  # fmt: skip
         self.append(".dat", packed)

@@ -42,7 +42,7 @@ def test_a_streamed_answer_as_a_row(run, recorder, wire):
         (9_000, wire.finish("length", USAGE)),
     ]
     recorder.flight(
-        7, reads, lag_ns=50, sent_ns=500, connect=300, connected=400, written=510, body_bytes=77, status=200,
+        7, reads, lag_ns=50, sent_ns=500, connect=300, tcp=350, connected=400, written=510, body_bytes=77, status=200,
         due=450, retries=1, redirects=1, target=3,
     )  # fmt: skip
     run.decode(id_prefix="x-")
@@ -51,7 +51,7 @@ def test_a_streamed_answer_as_a_row(run, recorder, wire):
         "request": 7, "request_id": "x-7", "phase": None, "worker": 0, "target": 3, "outcome": "ok-length",
         "http_status": 200, "finish_reason": "length", "retries": 1, "redirects": 1, "streamed": True,
         "coalesced": False, "unfinished_event": False, "choices": 1, "due_ns": 450, "connect_ns": 300,
-        "connected_ns": 400, "sent_ns": 500, "written_ns": 510, "first_ns": 2_000, "first_answer_ns": 3_000,
+        "tcp_ns": 350, "connected_ns": 400, "sent_ns": 500, "written_ns": 510, "answered_ns": 1_000, "first_ns": 2_000, "first_answer_ns": 3_000,
         "last_ns": 3_000, "done_ns": 9_000, "first_read_ns": 2_050, "kernel_stamps": True, "input_tokens": 11,
         "input_tokens_source": "usage", "output_tokens": 3, "output_tokens_source": "usage",
         "usage_prompt_tokens": 11, "usage_completion_tokens": 3, "usage_cached_tokens": 4, "text_chars": 3,

@@ -44,12 +44,21 @@ def test_a_whole_answer():
     row = only(ended(call(), WireEnd.COMPLETE, 30, "x-0", True))
     told = ("outcome", "fault", "http_status", "finish_reason", "streamed", "coalesced", "choices")
     assert [row[name] for name in told] == ["ok-length", None, 200, "length", True, False, 1]
-    instants = ("due_ns", "sent_ns", "written_ns", "first_ns", "first_answer_ns", "last_ns", "done_ns")
-    assert [row[name] for name in instants] == [4, 5, 5, 10, 10, 30, 30]
+    instants = (
+        "due_ns",
+        "sent_ns",
+        "written_ns",
+        "answered_ns",
+        "first_ns",
+        "first_answer_ns",
+        "last_ns",
+        "done_ns",
+    )
+    assert [row[name] for name in instants] == [4, 5, 5, 10, 10, 10, 30, 30]
     assert row["arrival_ns"] == row["read_ns"] == [10, 20, 30]
     assert (row["output_tokens"], row["output_tokens_source"]) == (3, "usage")
-    unknown = ("connect_ns", "connected_ns", "response_bytes", "text_chars", "chunk_tokens", "chunk_choice")
-    assert [row[name] for name in unknown] == [None] * 6
+    unknown = ("connect_ns", "tcp_ns", "connected_ns", "response_bytes", "text_chars", "chunk_tokens")
+    assert [row[name] for name in (*unknown, "chunk_choice", "draft_tokens", "items")] == [None] * 9
 
 
 @pytest.mark.parametrize(("counted", "tokens", "source"), [(True, 2, "tokenizer"), (False, None, None)])

@@ -30,12 +30,21 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts as the server gave them; None where it did not say."""
+    """What the server itself says of the work that an answer was; None where it did not say."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    accepted_prediction_tokens: int | None = None
+    """Of a predicted output that the request brought with it, those that are in the answer."""
+    rejected_prediction_tokens: int | None = None
+    draft_steps: int | None = None
+    """Speculative decoding: steps that checked a draft."""
+    draft_tokens: int | None = None
+    draft_accepted_tokens: int | None = None
+    audio_s: float | None = None
+    """Seconds of sound in the request."""
 
 
 class Reply(msgspec.Struct, kw_only=True):
@@ -62,6 +71,8 @@ class Reply(msgspec.Struct, kw_only=True):
     text: list[str] = []
     reasoning: list[str] = []
     tool_calls: list[str] = []
+    items: int | None = None
+    """How many images, embeddings or ranked passages it brought; None from an endpoint whose answers are text."""
     finish_reason: str | None = None
     usage: Usage | None = None
     tokens_after: list[int] | None = None
@@ -71,7 +82,12 @@ class Reply(msgspec.Struct, kw_only=True):
 
     @property
     def brought(self) -> bool:
-        """Whether there was any output, of whatever channel."""
+        """Whether there was any output, of whatever kind."""
+        return self.spoke or bool(self.items)
+
+    @property
+    def spoke(self) -> bool:
+        """Whether there was any text, of whatever channel."""
         return bool(self.text or self.reasoning or self.tool_calls)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from loadstone.endpoints import Reply, _error, _usage
+from loadstone.endpoints import Reply, _drafts, _error, _usage
 
 MOST_CHOICES = 2**15 - 1
 Number = Annotated[int, msgspec.Meta(ge=0, le=MOST_CHOICES)]
@@ -38,6 +38,8 @@ class Chunk(Protocol):
     code: Any
     detail: Any
     usage: Any
+    metrics: Any
+    timings: Any
 
     @property
     def choices(self) -> Sequence[Choice] | None:
@@ -65,6 +67,7 @@ class Gathering:
         """The choices of the entries of `output` up to the last one that is not of choice 0."""
         self._first_answer: int | None = None
         self._usages: deque[Any] = deque(maxlen=USAGES)
+        self._drafts: _drafts.Drafts | None = None
         self._counts: list[int | None] = []
 
     def add(self, position: int, chunk: Chunk) -> None:
@@ -72,6 +75,8 @@ class Gathering:
         reply, usage = self.reply, chunk.usage
         if usage is not None:
             self._usages.append(usage)
+        if chunk.metrics is not None or chunk.timings is not None:
+            self._drafts = _drafts.told(chunk.metrics, chunk.timings) or self._drafts
         for place, choice in enumerate(chunk.choices or ()):
             index = choice.index
             number = min(place, MOST_CHOICES) if index is None else index
@@ -103,7 +108,7 @@ class Gathering:
         reply.first_answer = self._first_answer
         if first_answer is not None and (reply.first_answer is None or first_answer < reply.first_answer):
             reply.first_answer = first_answer
-        reply.usage = _usage.last(self._usages)
+        reply.usage = _drafts.beside(_usage.last(self._usages), self._drafts)
         if self._others:
             self._merge()
         else:

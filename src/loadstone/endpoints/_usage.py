@@ -112,6 +112,8 @@ def normalised(raw: Any) -> Usage | None:
     reasoning_tokens = _detail(raw, _OUTPUT_DETAILS, "reasoning_tokens")
     usage = Usage(
         prompt_tokens=prompt_tokens,
+        accepted_prediction_tokens=_detail(raw, _OUTPUT_DETAILS, "accepted_prediction_tokens"),
+        rejected_prediction_tokens=_detail(raw, _OUTPUT_DETAILS, "rejected_prediction_tokens"),
         completion_tokens=completion_tokens(raw),
         reasoning_tokens=_first(raw, _REASONING) if reasoning_tokens is None else reasoning_tokens,
         cached_tokens=_cached(raw, prompt_tokens),

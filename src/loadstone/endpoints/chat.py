@@ -52,6 +52,8 @@ class Event(_error.Fields, gc=False):
 
     choices: list[_Choice] | None = None
     usage: Any = None
+    metrics: Any = None
+    timings: Any = None
 
 
 Answer = Event

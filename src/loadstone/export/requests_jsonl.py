@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 ROLE = "requests_jsonl"
 FILE = "requests.jsonl"
-INSTANTS = ("due", "connect", "connected", "sent", "written", "first", "first_answer", "last", "done")
+INSTANTS = (
+    "due", "connect", "tcp", "connected", "sent", "written", "answered", "first", "first_answer", "last", "done",
+)  # fmt: skip
 
 
 def wanted(report: Report) -> bool:

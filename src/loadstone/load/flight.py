@@ -11,7 +11,8 @@ class Flight:
 
     __slots__ = (
         "begun_ns", "connect_ns", "connected_ns", "due_ns", "ended_mark", "payload", "received",
-        "redirects", "retries", "row", "sending", "sent_ns", "serial", "status", "target", "waited", "written_ns",
+        "redirects", "retries", "row", "sending", "sent_ns", "serial", "status", "target", "tcp_ns", "waited",
+        "written_ns",
     )  # fmt: skip
 
     def __init__(self, serial: int, row: Row, due_ns: int, payload: bytes, target: int = 0) -> None:
@@ -22,6 +23,7 @@ class Flight:
         self.due_ns = due_ns
         self.payload = payload
         self.connect_ns = 0
+        self.tcp_ns = 0
         self.connected_ns = 0
         self.sent_ns = 0
         self.written_ns = 0
@@ -37,12 +39,11 @@ class Flight:
         """The client had no descriptor or no port for it at first."""
 
     def redirect(self, payload: bytes) -> None:
-        """The answer was a redirect: begins once more with this request. `sent` stays what it was."""
+        """The answer was a redirect: begins once more with this request. The moments up to `written` stay what they were."""
         self.payload = payload
         self.sending = REDIRECTED
         self.redirects += 1
         self.status = 0
-        self.written_ns = 0
         self.received = False
 
     def untouched(self) -> bool:
@@ -52,7 +53,7 @@ class Flight:
     def facts(self, end: WireEnd) -> bytes:
         """`recording.Facts`, packed."""
         return END_FACTS.pack(
-            self.row.request, self.due_ns, self.sent_ns, self.written_ns, self.connect_ns,
+            self.row.request, self.due_ns, self.sent_ns, self.written_ns, self.connect_ns, self.tcp_ns,
             self.connected_ns, self.begun_ns, end, self.status, self.retries, self.redirects,
             self.row.phase, self.target, self.row.body_bytes,
         )  # fmt: skip

@@ -173,7 +173,8 @@ class Links:
             connection.state = SENDING
             self._poller.modify(connection.fd, READ | WRITE)
             return
-        flight.written_ns = time.monotonic_ns()
+        if not flight.redirects:
+            flight.written_ns = time.monotonic_ns()
         connection.outgoing = b""
         if connection.state == SENDING:
             connection.state = READING

@@ -134,28 +134,31 @@ class Opening:
             self.waited_ns += now - self._scarce_since_ns
             self.retry_ns = 0
 
-    def _lack(self, flight: Flight) -> None:
+    def _lack(self, flight: Flight, now: int) -> None:
         """There is no descriptor or no port: the flight is the next one to get one."""
         self._note_wait(flight)
         self._waiting.join(flight, first=True)
-        self._scarce_since_ns = flight.connect_ns
-        self.retry_ns = flight.connect_ns + RETRY_NS
-        flight.connect_ns = 0
+        self._scarce_since_ns = now
+        self.retry_ns = now + RETRY_NS
+        if not flight.redirects:
+            flight.connect_ns = 0
 
     # ---- TCP ----------------------------------------------------------------------------------------
 
     def _open(self, flight: Flight) -> None:
-        flight.connect_ns = time.monotonic_ns()
+        now = time.monotonic_ns()
+        if not flight.redirects:  # else the moments of the first send stay
+            flight.connect_ns = now
         try:
             sock = self._socket(self._targets[flight.target])
         except OSError as error:
             if error.errno in _SCARCE:
-                self._lack(flight)
+                self._lack(flight, now)
             else:
                 self._owner.refused(None, flight, _refusal(error.errno), str(error))
             return
         connection = self._owner.adopt(sock, flight)
-        self._making.start(connection, flight.connect_ns)
+        self._making.start(connection, now)
         self._poller.register(connection.fd, WRITE)
 
     def _socket(self, target: TargetJob) -> socket.socket:
@@ -242,8 +245,11 @@ class Opening:
 
     def _reached(self, connection: Connection, flight: Flight) -> None:
         """The server is at the other end of the connection."""
+        now = time.monotonic_ns()
+        if not flight.redirects:
+            flight.tcp_ns = now
         if connection.tls is None:
-            self._ready(connection, flight)
+            self._ready(connection, flight, now)
         else:
             connection.state = HANDSHAKE
             self._poller.modify(connection.fd, READ)
@@ -274,11 +280,12 @@ class Opening:
             self._owner.refused(connection, flight, WireEnd.TLS, str(error))
             return
         if done:
-            self._ready(connection, flight)
+            self._ready(connection, flight, time.monotonic_ns())
 
-    def _ready(self, connection: Connection, flight: Flight) -> None:
+    def _ready(self, connection: Connection, flight: Flight, now: int) -> None:
         self._making.stop(connection)
-        flight.connected_ns = time.monotonic_ns()
+        if not flight.redirects:
+            flight.connected_ns = now
         connection.state = READING
         self._poller.modify(connection.fd, READ)
         self._owner.ready(connection, flight)

@@ -34,7 +34,7 @@ from loadstone.read.outcome import (
     TIMEOUT_TOTAL,
     TOO_LARGE,
 )
-from loadstone.read.schema import REQUESTS
+from loadstone.read.schema import REQUESTS, completed
 
 Ints = NDArray[np.int64]
 
@@ -79,10 +79,11 @@ class Tables:
 
     @classmethod
     def read(cls, table: pl.LazyFrame, run: RunLog, phases: Collection[str] | None = None) -> Tables:
-        """The tables of a run from its `requests.parquet` (or any frame in those columns).
+        """The tables of a run from its `requests.parquet` (or any frame in those columns, later ones may be missing).
 
         Of its measured phases, or of those with the names `phases`.
         """
+        table = completed(table)
         logs = tuple(
             log for log in run.phases if (log.kind == "measured" if phases is None else log.name in phases)
         )

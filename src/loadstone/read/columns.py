@@ -51,7 +51,7 @@ class Decoded:
         self.uncounted: str | None = None
         self.unchecked: str | None = None
         if reply is not None and reply.brought:
-            if scalars["output_tokens_source"] is None:
+            if scalars["output_tokens_source"] is None and reply.spoke:
                 self.uncounted = _text(reply)
             if check and scalars["outcome"] in outcome.SUCCESSES and reply.choices <= 1:
                 self.unchecked = _text(reply)
@@ -130,9 +130,11 @@ def _seen(flight: Flight) -> dict[str, Any]:
         "redirects": facts.redirects,
         "due_ns": facts.due_ns,
         "connect_ns": facts.connect_ns or None,
+        "tcp_ns": facts.tcp_ns or None,
         "connected_ns": facts.connected_ns or None,
         "sent_ns": facts.sent_ns or None,
         "written_ns": facts.written_ns or None,
+        "answered_ns": int(flight.arrival_ns[0]) if len(flight.arrival_ns) else None,
         "done_ns": _done_ns(flight),
         "kernel_stamps": flight.kernel_stamps,
         "request_bytes": facts.body_bytes,
@@ -141,8 +143,9 @@ def _seen(flight: Flight) -> dict[str, Any]:
 
 
 SEEN = (
-    "request", "request_id", "worker", "target", "retries", "redirects", "due_ns", "connect_ns", "connected_ns",
-    "sent_ns", "written_ns", "done_ns", "kernel_stamps", "request_bytes", "response_bytes",
+    "request", "request_id", "worker", "target", "retries", "redirects", "due_ns", "connect_ns", "tcp_ns",
+    "connected_ns", "sent_ns", "written_ns", "answered_ns", "done_ns", "kernel_stamps", "request_bytes",
+    "response_bytes",
 )  # fmt: skip
 """Columns that hold what the worker saw."""
 
@@ -189,7 +192,7 @@ def _content(reply: Reply | None) -> dict[str, Any]:
     if reply is None:
         return {"input_tokens_source": None, "output_tokens_source": None}
     usage = reply.usage or _NO_USAGE
-    counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or not reply.brought)
+    counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or not reply.spoke)
     return {
         "finish_reason": outcome.sentence(reply.finish_reason) if reply.finish_reason else None,
         "choices": reply.choices or None,
@@ -201,6 +204,13 @@ def _content(reply: Reply | None) -> dict[str, Any]:
         "usage_completion_tokens": usage.completion_tokens,
         "usage_reasoning_tokens": usage.reasoning_tokens,
         "usage_cached_tokens": usage.cached_tokens,
+        "usage_accepted_prediction_tokens": usage.accepted_prediction_tokens,
+        "usage_rejected_prediction_tokens": usage.rejected_prediction_tokens,
+        "draft_steps": usage.draft_steps,
+        "draft_tokens": usage.draft_tokens,
+        "draft_accepted_tokens": usage.draft_accepted_tokens,
+        "items": reply.items,
+        "audio_s": usage.audio_s,
         "text_chars": sum(map(len, reply.text)),
         "reasoning_chars": sum(map(len, reply.reasoning)),
     }

@@ -133,6 +133,7 @@ def _lost(rows: Rows) -> tuple[Facts, str] | None:
         sent_ns=int((resent[-1] if len(resent) else start)["at_ns"]),
         written_ns=0,
         connect_ns=0,
+        tcp_ns=0,
         connected_ns=0,
         begun_ns=0,
         end=WireEnd.CLIENT,

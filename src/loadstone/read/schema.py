@@ -30,10 +30,12 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "unfinished_event": pl.Boolean,  # the last event was not ended by a blank line and counted all the same
     "choices": pl.Int16,  # answers in the response (n); null without any
     "due_ns": pl.Int64,
-    "connect_ns": pl.Int64,  # connect began; null on a kept-alive connection
-    "connected_ns": pl.Int64,
+    "connect_ns": pl.Int64,  # connect began, for the first send; null on a kept-alive connection
+    "tcp_ns": pl.Int64,  # TCP stood, through a proxy its tunnel too, and TLS began; null likewise
+    "connected_ns": pl.Int64,  # TLS stood; without TLS the same moment as tcp_ns; null likewise
     "sent_ns": pl.Int64,  # just before the first byte goes to the kernel
-    "written_ns": pl.Int64,  # the last byte of the request was given to the kernel
+    "written_ns": pl.Int64,  # the last byte of the request was given to the kernel; of a redirected one the first time
+    "answered_ns": pl.Int64,  # arrival of the first bytes of the response, whatever they are
     "first_ns": pl.Int64,  # arrival of the first output token of any channel
     "first_answer_ns": pl.Int64,  # arrival of the first output token that is not reasoning
     "last_ns": pl.Int64,  # arrival of the last output token
@@ -50,6 +52,13 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "usage_completion_tokens": pl.Int64,
     "usage_reasoning_tokens": pl.Int64,
     "usage_cached_tokens": pl.Int64,
+    "usage_accepted_prediction_tokens": pl.Int64,  # of a predicted output that the client sent, those in the answer,
+    "usage_rejected_prediction_tokens": pl.Int64,  # and those that are not
+    "draft_steps": pl.Int64,  # speculative decoding: steps of the answer that checked a draft,
+    "draft_tokens": pl.Int64,  # the tokens that were drafted for it,
+    "draft_accepted_tokens": pl.Int64,  # and those of them that were accepted; null where the server does not tell
+    "items": pl.Int64,  # images, embeddings or ranked passages in the answer; null from an endpoint of text
+    "audio_s": pl.Float64,  # seconds of sound in the request that the server heard; null likewise
     "checked_output_tokens": pl.Int64,  # our tokenizer's count of the whole answer; null outside the sample
     "text_chars": pl.Int64,
     "reasoning_chars": pl.Int64,
@@ -64,3 +73,18 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
         pl.Int16
     ),  # which choice each such event belongs to; null when there is one choice only
 }
+
+LATER = frozenset(
+    {
+        "tcp_ns", "answered_ns", "usage_accepted_prediction_tokens", "usage_rejected_prediction_tokens",
+        "draft_steps", "draft_tokens", "draft_accepted_tokens", "items", "audio_s",
+    }
+)  # fmt: skip
+"""Columns that the tables of older runs do not have: what they would hold is not known of those runs."""
+
+
+def completed(table: pl.LazyFrame) -> pl.LazyFrame:
+    """The same table with nulls for those of `LATER` that it does not have."""
+    there = table.collect_schema().names()
+    lacking = [name for name in REQUESTS if name in LATER and name not in there]
+    return table.with_columns(pl.lit(None, REQUESTS[name]).alias(name) for name in lacking)

@@ -26,7 +26,7 @@ from loadstone.read.faults import Evidence
 from loadstone.read.flights import LOST
 from loadstone.read.outcome import NOT_SENT
 from loadstone.read.salvage import decode_rest
-from loadstone.read.schema import REQUESTS
+from loadstone.read.schema import REQUESTS, completed
 from loadstone.read.uncomposed import Uncomposed
 from loadstone.read.unseen import BROKEN, Before, Fate, Unseen, deaths, lost_with, was_open
 
@@ -252,7 +252,7 @@ def _rows(parts: list[Path], decoded: _Decoded, first: int, stop: int) -> pl.Dat
     low, high = np.searchsorted(decoded.request, [first, stop])
     wanted = pl.col("request").is_between(first, stop - 1)
     found = [
-        pl.read_parquet(parts[part], glob=False).filter(wanted)
+        completed(pl.scan_parquet(parts[part], glob=False)).select(list(REQUESTS)).filter(wanted).collect()
         for part in np.unique(decoded.part[low:high]).tolist()
     ]
     return pl.concat([pl.DataFrame(schema=REQUESTS), *found])

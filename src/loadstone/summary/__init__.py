@@ -19,7 +19,7 @@ from loadstone.errors import Exit, LoadstoneError, precedence
 from loadstone.folder import RunLog
 from loadstone.metrics import Tables, all_metrics
 from loadstone.read.outcome import SUCCESSES
-from loadstone.read.schema import REQUESTS
+from loadstone.read.schema import REQUESTS, completed
 from loadstone.report import Report, RunFacts
 from loadstone.summary import at_least, groups
 from loadstone.summary.load import load_facts
@@ -152,8 +152,8 @@ def _table(folder: Path) -> pl.LazyFrame:
                 f"{needed} is missing: {folder} holds no finished run; choose another folder."
             )
     path = folder / run_folder.REQUESTS
-    table = pl.scan_parquet(path, glob=False)
     try:
+        table = completed(pl.scan_parquet(path, glob=False))
         found = table.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise LoadstoneError(f"{path} is damaged: {error}.") from None

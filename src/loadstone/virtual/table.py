@@ -27,10 +27,11 @@ PART_REQUESTS = 20_000
 """A part is written when it has so much, so that memory holds no more than that."""
 COLUMNS = (
     "request", "request_id", "worker", "target", "outcome", "fault", "http_status", "finish_reason", "streamed",
-    "coalesced", "unfinished_event", "choices", "due_ns", "sent_ns", "written_ns", "first_ns", "first_answer_ns",
-    "last_ns", "done_ns", "first_read_ns", "kernel_stamps", "input_tokens", "input_tokens_source", "output_tokens",
-    "output_tokens_source", "usage_prompt_tokens", "usage_completion_tokens", "usage_reasoning_tokens",
-    "usage_cached_tokens", "retries", "redirects", "request_bytes",
+    "coalesced", "unfinished_event", "choices", "due_ns", "sent_ns", "written_ns", "answered_ns", "first_ns",
+    "first_answer_ns", "last_ns", "done_ns", "first_read_ns", "kernel_stamps", "input_tokens",
+    "input_tokens_source", "output_tokens", "output_tokens_source", "usage_prompt_tokens",
+    "usage_completion_tokens", "usage_reasoning_tokens", "usage_cached_tokens", "retries", "redirects",
+    "request_bytes",
 )  # fmt: skip
 """What `row` gives, in this order."""
 Times = Sequence[int]
@@ -134,6 +135,7 @@ def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool, 
     told = brought and ((complete and (asked.usage_at_end or not asked.stream)) or asked.usage_in_chunks)
     source = "usage" if told else "tokenizer" if brought and counted else None
     first, last = (times[0], times[-1]) if streamed else (None, None)
+    came_ns = first if asked.stream else at_ns if complete else None  # the head comes with the first token
     row = call.row
     result = Ended(
         name,
@@ -142,8 +144,8 @@ def ended(call: Call, end: WireEnd, at_ns: int, request_id: str, counted: bool, 
             200 if brought else None, finish if complete else None, asked.stream if brought else None,
             (tokens > 1 and first == last) if streamed else None, False if brought else None,
             spoken if brought else None,
-            call.due_ns, call.sent_ns, call.sent_ns, first, answered_ns if streamed else None, last,
-            at_ns, first, False, asked.prompt_tokens if told else None, "usage" if told else None,
+            call.due_ns, call.sent_ns, call.sent_ns, came_ns, first, answered_ns if streamed else None,
+            last, at_ns, first, False, asked.prompt_tokens if told else None, "usage" if told else None,
             tokens if source else None, source, asked.prompt_tokens if told else None, tokens if told else None,
             min(tokens, reasoning) if told and reasoning else None,
             call.sequences[0].cached_tokens if told else None, 0, 0, row.body_bytes,
@@ -192,7 +194,7 @@ def refused(
     known = {
         "request": row.request, "request_id": request_id, "worker": 0, "target": call.target, "outcome": name,
         "fault": fault, "http_status": status, "due_ns": call.due_ns, "sent_ns": call.sent_ns,
-        "written_ns": call.sent_ns, "done_ns": at_ns, "kernel_stamps": False, "retries": 0, "redirects": 0,
-        "request_bytes": row.body_bytes,
+        "written_ns": call.sent_ns, "answered_ns": None if status is None else at_ns, "done_ns": at_ns,
+        "kernel_stamps": False, "retries": 0, "redirects": 0, "request_bytes": row.body_bytes,
     }  # fmt: skip
     return Ended(name, tuple(known.get(column) for column in COLUMNS))
