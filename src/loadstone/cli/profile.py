@@ -52,6 +52,11 @@ def profile(
     os.environ.pop(
         config.KEY_VARIABLE, None
     )  # the environment of every process that is started can be read by others
+    command = config.masked_command(["loadstone", *words], settings)
+    if settings.runs.count > 1 or settings.runs.interleave:
+        from loadstone.study import study  # numpy and polars: a single run does without them until its end
+
+        return study(settings, command)
     from loadstone.run import run  # the whole instrument; not needed to find a mistake in the flags
 
-    return run(settings, config.masked_command(["loadstone", *words], settings))
+    return run(settings, command)

@@ -15,7 +15,11 @@ from loadstone.errors import LoadstoneError, UsageError
 @click.argument("folder", type=click.Path(path_type=Path))
 @verbose
 def report(folder: Path, verbose: bool) -> int:
-    """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's folder, recorded."""
+    """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's or a study's folder, recorded."""
+    if (folder / "study.json").is_file():
+        from loadstone.study import rebuild as rebuild_study
+
+        return rebuild_study(folder)
     if not (folder / layout.RUN).is_file():
         raise UsageError(f"{folder}: holds no {layout.RUN}; give the folder that a run named at its end.")
     layout.look_through(folder)

@@ -1,0 +1,130 @@
+"""The study on a screen: which runs there were, what they say together, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from loadstone.figures import brief, counted, figures
+from loadstone.study.aggregate import MetricSpread, Spread
+from loadstone.study.document import SUMMARY, Study
+from loadstone.terminal import escaped, left, paint, printable, right, wrap
+
+ROWS = (
+    ("time_to_first_token", ("p50", "p99")),
+    ("inter_token_latency", ("p50", "p99")),
+    ("request_latency", ("p50", "p99")),
+    ("request_latency_from_due", ("p99",)),
+    ("output_token_throughput", ("mean",)),
+    ("request_throughput", ("mean",)),
+    ("goodput", ("mean",)),
+    ("goodput_attainment", ("mean",)),
+    ("error_rate", ("mean",)),
+)
+"""What is shown of a side; everything is in `study.json`."""
+HEAD = ("", "", "mean", "95 % low", "high", "spread", "min", "max")
+TINTS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
+
+
+def render(told: Study, home: Path, *, width: int, color: bool) -> str:
+    """All of it as text."""
+    sections = [_head(told, width), list(_runs(told, width, color))]
+    for side, metrics in told.sides.items():
+        sections.append([*_title(told, side), *_table(metrics)])
+    sections += [
+        list(_remarks(told, width)),
+        [escaped(told.command), f"files  {escaped(str(home))}/  study.json {SUMMARY}"],
+    ]
+    return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+def _head(told: Study, width: int) -> list[str]:
+    counting = sum(line.fault is None for line in told.runs)
+    text = f"{counting} of {counted(told.asked, 'run')} count"
+    if told.ended_early:
+        text += f"; no more were needed: {told.ended_early}"
+    elif len(told.runs) < told.asked:
+        text += f"; it ended after {len(told.runs)}"
+    return wrap(f"{text}.", width, "  ")
+
+
+def _runs(told: Study, width: int, color: bool) -> Iterator[str]:
+    names = max((len(line.name) for line in told.runs), default=0)
+    for line in told.runs:
+        verdict = line.verdict or "no report"
+        yield f"  {line.name:<{names}}  {paint(verdict, TINTS.get(verdict, 'red'), color)}  seed {line.seed}"
+        if line.fault:
+            yield from wrap(printable(f"left out: {line.fault}"), width, "    ", "    ")
+
+
+def _title(told: Study, side: str) -> list[str]:
+    if len(told.sides) < 2:
+        return []
+    return [f"{side.upper()}  {printable(told.targets.get(side, ''))}"]
+
+
+def _table(metrics: Mapping[str, MetricSpread]) -> list[str]:
+    rows: list[tuple[str, ...]] = [HEAD]
+    for name, stats in ROWS:
+        if name not in metrics:
+            continue
+        known = metrics[name]
+        for stat in stats:
+            if (one := known.stats.get(stat)) is not None:
+                called = f"{name.replace('_', ' ')}{'' if stats == ('mean',) else f' {stat}'}"
+                rows.append((called, printable(known.unit), *_cells(one)))
+    columns = list(zip(*rows, strict=True))
+    wide = [max(map(len, column)) for column in columns]
+    aligned = [
+        [(left if place < 2 else right)(cell, wide[place]) for place, cell in enumerate(row)] for row in rows
+    ]
+    return ["  ".join(row).rstrip() for row in aligned] if len(rows) > 1 else []
+
+
+def _cells(one: Spread) -> tuple[str, ...]:
+    spread = "-" if one.cv is None else f"{100 * one.cv:.2g} %"
+    return figures(one.mean), figures(one.low), figures(one.high), spread, figures(one.min), figures(one.max)
+
+
+def _remarks(told: Study, width: int) -> Iterator[str]:
+    """What has to be known to read the table right."""
+    if any(
+        one.std is None
+        for metrics in told.sides.values()
+        for known in metrics.values()
+        for one in known.stats.values()
+    ):
+        yield from wrap(
+            "- One run says nothing of how far runs differ; two or more do (--num-profile-runs).", width, "  "
+        )
+    for side, metrics in told.sides.items():
+        apart = [
+            f"{name} {stat}"
+            for name, stats in ROWS
+            for stat in stats
+            if name in metrics and (one := metrics[name].stats.get(stat)) is not None and one.between
+        ]
+        if apart:
+            whose = f" of {side.upper()}" if len(told.sides) > 1 else ""
+            yield from wrap(
+                f"- Runs{whose} differ by more than chance within a run explains ({', '.join(apart[:3])}): something changes from"
+                " run to run. The interval over runs holds it, that of a single run does not.",
+                width,
+                "  ",
+            )
+    widest = [
+        (100 * (one.high - one.mean) / one.mean, name)
+        for metrics in told.sides.values()
+        for name, _ in ROWS
+        if name in metrics
+        and (one := metrics[name].stats.get("mean")) is not None
+        and one.high is not None
+        and one.mean > 0
+    ]
+    if widest and max(widest)[0] > 10:
+        most, name = max(widest)
+        yield from wrap(
+            f"- The mean {name.replace('_', ' ')} is known within {brief(most)} % only; four times the runs halve that.",
+            width,
+            "  ",
+        )

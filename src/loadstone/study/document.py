@@ -1,0 +1,51 @@
+"""`study.json`: what several runs say together, as one versioned tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from loadstone.errors import UsageError
+from loadstone.study.aggregate import SCHEMA_VERSION, MetricSpread, RunLine
+
+FILE = "study.json"
+SUMMARY = "summary.txt"
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """Several runs as one. `sides`: metrics by side, over those of its runs that count (`RunLine.fault` is null)."""
+
+    schema_version: str = SCHEMA_VERSION
+    command: str
+    started: str
+    """RFC 3339, UTC."""
+    seed: int
+    """Of the first run."""
+    asked: int
+    """Runs that were to be done, of all sides together."""
+    ended_early: str | None = None
+    """What was known well enough to do no more of them; null: that was not why it ended."""
+    targets: dict[str, str] = {}
+    """The server of each side, by its address without secrets."""
+    runs: tuple[RunLine, ...]
+    sides: dict[str, dict[str, MetricSpread]]
+
+
+def read(home: Path) -> Study:
+    """The study in a folder. Raises `UsageError` when it cannot be read."""
+    try:
+        return msgspec.json.decode((home / FILE).read_bytes(), type=Study)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"{home / FILE} is damaged or missing: {error}.") from None
+
+
+def write(home: Path, told: Study, summary: str) -> None:
+    """Writes `study.json` and the summary, each whole or not at all."""
+    for name, content in (
+        (FILE, msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"),
+        (SUMMARY, f"{summary}\n".encode()),
+    ):
+        draft = home / f"{name}.new"
+        draft.write_bytes(content)
+        draft.replace(home / name)

@@ -1,0 +1,208 @@
+"""The story of a study: run after run, each with a folder and a report of its own, then what they say together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from loadstone import folder
+from loadstone.config import Config
+from loadstone.errors import Exit, LoadstoneError, UsageError, precedence
+from loadstone.metrics import names as metric_names
+from loadstone.report import Report
+from loadstone.run import run
+from loadstone.study.aggregate import Metrics, MetricSpread, RunLine, spreads
+from loadstone.study.console import render
+from loadstone.study.document import FILE, Study, read, write
+from loadstone.study.planned import Planned, planned
+from loadstone.study.until import enough, goals
+from loadstone.terminal import printable, wants_color
+
+
+class _Done(NamedTuple):
+    """A run that was done."""
+
+    planned: Planned
+    code: Exit
+    report: Report | None
+    fault: str | None
+
+
+def study(config: Config, command: str) -> Exit:
+    """Does every run of a study, reports each, and then all of them together.
+
+    A run that is interrupted, or whose server is gone, ends the study; what was done by then is reported. Raises
+    `UsageError` before anything starts; the first run's errors as they are.
+    """
+    wanted = goals(config.runs.stop_when, metric_names())
+    home = _home(config)
+    seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
+    plan = planned(config, seed, home)
+    _claim(home, config.output.force)
+    began = datetime.now(UTC)
+    done: list[_Done] = []
+    why: str | None = None
+    for number, one in enumerate(plan):
+        if number and not _rest(config.runs.cooldown_s):
+            done.append(_Done(one, Exit.INTERRUPTED, None, "interrupted before it began"))
+            break
+        _say(f"run {number + 1} of {len(plan)}: {one.name}")
+        done.append(_one(one, command, first=not number))
+        if done[-1].code in (Exit.INTERRUPTED, Exit.USAGE) or done[-1].report is None:
+            break
+        whole = len(done) % len({one.side for one in plan}) == 0
+        if whole and (why := enough(wanted, _metrics(_by_side(done)).values())):
+            break
+    told = _document(done, command, seed, began, len(plan), why)
+    return _told(told, home, [one.code for one in done])
+
+
+def rebuild(home: Path) -> Exit:
+    """Every output of every run of a study, and of the study, from what was recorded."""
+    from loadstone.rebuild import rebuild as rebuild_run
+
+    before = read(home)
+    done = []
+    for line in before.runs:
+        if (home / line.name / folder.RUN).is_file():
+            done.append((line, rebuild_run(home / line.name, show=False), _report(home / line.name)))
+        else:
+            done.append((line, Exit(line.exit), None))
+    lines = tuple(
+        msgspec.structs.replace(line, verdict=report.certificate.verdict if report else None)
+        for line, _, report in done
+    )
+    sides: dict[str, list[Report]] = {}
+    for line, _, report in done:
+        if report is not None and line.fault is None:
+            sides.setdefault(line.side, []).append(report)
+    told = msgspec.structs.replace(before, runs=lines, sides=_spreads(sides))
+    return _told(told, home, [code for _, code, _ in done])
+
+
+def _one(one: Planned, command: str, *, first: bool) -> _Done:
+    """One run. What the first one cannot do, none can."""
+    home = Path(one.config.output.folder or "")
+    try:
+        code = run(one.config, command, show=False)
+    except LoadstoneError as error:
+        if first and not (home / folder.RUN).exists():
+            raise
+        return _Done(one, error.exit, None, str(error))
+    report = _report(home)
+    fault = None
+    if code in (Exit.INVALID, Exit.FAILED, Exit.INTERRUPTED):
+        fault = {Exit.INVALID: "it cannot be believed", Exit.FAILED: "it failed"}.get(
+            code, "it was interrupted"
+        )
+    if report is not None:
+        _say(f"  {report.certificate.verdict}: {report.certificate.headline}")
+    return _Done(one, code, report, fault)
+
+
+def _rest(seconds: float) -> bool:
+    """Waits between two runs; False when the user does not want to."""
+    try:
+        time.sleep(seconds)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _report(home: Path) -> Report | None:
+    try:
+        return msgspec.json.decode((home / folder.REPORT).read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _by_side(done: Sequence[_Done]) -> dict[str, list[Report]]:
+    """The reports that count, by side."""
+    found: dict[str, list[Report]] = {one.planned.side: [] for one in done}
+    for one in done:
+        if one.report is not None and one.fault is None:
+            found[one.planned.side].append(one.report)
+    return found
+
+
+def _document(
+    done: Sequence[_Done], command: str, seed: int, began: datetime, asked: int, why: str | None
+) -> Study:
+    sides = _by_side(done)
+    return Study(
+        command=command,
+        started=began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        seed=seed,
+        asked=asked,
+        ended_early=why,
+        targets={
+            side: str(reports[0].config["endpoint"]["url"]) for side, reports in sides.items() if reports
+        },
+        runs=tuple(map(_line, done)),
+        sides=_spreads(sides),
+    )
+
+
+def _line(one: _Done) -> RunLine:
+    return RunLine(
+        name=one.planned.name,
+        side=one.planned.side,
+        seed=one.planned.config.input.seed or 0,
+        exit=one.code,
+        verdict=one.report.certificate.verdict if one.report else None,
+        fault=one.fault,
+    )
+
+
+def _spreads(sides: Mapping[str, Sequence[Report]]) -> dict[str, dict[str, MetricSpread]]:
+    return {side: spreads(runs) for side, runs in _metrics(sides).items() if runs}
+
+
+def _metrics(sides: Mapping[str, Sequence[Report]]) -> dict[str, list[Metrics]]:
+    return {side: [report.metrics for report in reports] for side, reports in sides.items()}
+
+
+def _told(told: Study, home: Path, codes: Sequence[Exit]) -> Exit:
+    """Writes and prints what the runs say together; how the study exits."""
+    width = shutil.get_terminal_size((100, 40)).columns
+    write(home, told, render(told, home, width=100, color=False))
+    print(render(told, home, width=width, color=wants_color(sys.stdout, os.environ)), flush=True)
+    return precedence(*codes)
+
+
+def _home(config: Config) -> Path:
+    """The folder of the study; its runs lie in it."""
+    if config.output.folder:
+        return Path(config.output.folder).expanduser()
+    kind = "interleaved" if config.runs.interleave else f"{config.runs.count}-runs"
+    return Path("artifacts") / f"{kind}-{config.endpoint.type}-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"[:-3]
+
+
+def _claim(home: Path, force: bool) -> None:
+    """Makes the folder ready; an earlier study in it goes, with `force`. Raises `UsageError`."""
+    where = f"output.folder = {str(home)!r}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        present = list(home.iterdir())
+        if present and not (home / FILE).is_file():
+            raise UsageError(f"{where}: it is not empty and holds no earlier study; choose another.")
+        if present and not force:
+            raise UsageError(f"{where} holds a study already; --force replaces it.")
+        for line in read(home).runs if present else ():
+            folder.claim(home / line.name, force=True)
+            folder.drop_earlier(home / line.name)
+    except OSError as error:
+        raise UsageError(f"{where}: {error.strerror}. Choose another one with --artifact-dir.") from None
+
+
+def _say(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)

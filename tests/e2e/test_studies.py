@@ -1,0 +1,93 @@
+"""Several runs as one, through the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loadstone.cli.entry import enter
+
+RUN = (
+    "profile --url sim: --virtual --streaming --concurrency 2 --isl 8 --osl 4 --osl-stddev 1 --request-count 12"
+    " --ui none"
+)
+
+
+def study(home, words, capsys):
+    code = enter([*RUN.split(), *words.split(), "--artifact-dir", str(home)])
+    return code, json.loads((home / "study.json").read_text()), capsys.readouterr()
+
+
+def test_repeated_runs_have_folders_and_one_summary(tmp_path, capsys):
+    home = tmp_path / "study"
+    code, told, shown = study(home, "--num-profile-runs 3 --random-seed 5", capsys)
+    assert code == 0
+    assert [(run["name"], run["seed"], run["exit"], run["fault"]) for run in told["runs"]] == [
+        ("run-1", 5, 0, None),
+        ("run-2", 6, 0, None),
+        ("run-3", 7, 0, None),
+    ]
+    reports = [json.loads((home / f"run-{number}" / "report.json").read_text()) for number in (1, 2, 3)]
+    latency = told["sides"]["run"]["request_latency"]["stats"]["mean"]
+    means = [report["metrics"]["request_latency"]["mean"] for report in reports]
+    assert latency["values"] == means
+    assert latency["mean"] == pytest.approx(sum(means) / 3)
+    assert latency["low"] < latency["mean"] < latency["high"]
+    assert shown.out.startswith("3 of 3 runs count.")
+    assert shown.out.rstrip() == (home / "summary.txt").read_text().rstrip()
+    assert "run 3 of 3: run-3" in shown.err
+
+
+def test_a_study_is_rebuilt_from_its_folders(tmp_path, capsys):
+    home = tmp_path / "study"
+    _, told, shown = study(home, "--num-profile-runs 2 --random-seed 5", capsys)
+    for number in (1, 2):
+        (home / f"run-{number}" / "report.json").unlink()
+    assert enter(["report", str(home)]) == 0
+    assert json.loads((home / "study.json").read_text()) == told
+    assert capsys.readouterr().out == shown.out
+
+
+def test_runs_end_when_the_mean_is_known(tmp_path, capsys):
+    _, told, _ = study(
+        tmp_path / "study", "--num-profile-runs 9 --stop-runs-when request_throughput:60", capsys
+    )
+    assert len(told["runs"]) == 3
+    assert told["ended_early"].endswith("after 3 runs")
+
+
+def test_one_seed_for_all_runs_gives_the_same_numbers(tmp_path, capsys):
+    _, told, _ = study(tmp_path / "study", "--num-profile-runs 2 --no-vary-seed-per-trial", capsys)
+    assert told["sides"]["run"]["request_latency"]["stats"]["p99"]["std"] == 0.0
+
+
+def test_an_earlier_study_is_replaced_only_when_told(tmp_path, capsys):
+    home = tmp_path / "study"
+    study(home, "--num-profile-runs 3", capsys)
+    words = [*RUN.split(), "--num-profile-runs", "2", "--artifact-dir", str(home)]
+    assert enter(words) == 2
+    assert "holds a study already; --force replaces it" in capsys.readouterr().err
+    assert enter([*words, "--force"]) == 0
+    assert not (home / "run-3" / "report.json").exists()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path, capsys):
+    (tmp_path / "letter.txt").write_text("dear")
+    assert enter([*RUN.split(), "--num-profile-runs", "2", "--artifact-dir", str(tmp_path)]) == 2
+    assert "holds no earlier study" in capsys.readouterr().err
+
+
+def test_a_goal_nobody_knows_is_found_before_anything_starts(tmp_path, capsys):
+    home = tmp_path / "study"
+    words = [
+        *RUN.split(),
+        "--num-profile-runs",
+        "4",
+        "--stop-runs-when",
+        "latencey:2",
+        "--artifact-dir",
+        str(home),
+    ]
+    assert enter(words) == 2
+    assert not home.exists()
