@@ -7,6 +7,7 @@ plan knows (phase, conversation, model, lengths asked for) stays null here; `rea
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from loadstone.read.stamps import Times
 from loadstone.recording import WireEnd
 
 SCALARS = [name for name, dtype in REQUESTS.items() if not isinstance(dtype, pl.List)]
+PACKED_BYTES = 4096
+"""Of a text, packed; a model that has begun to repeat itself does not stop."""
+PACKED_LEAST_BYTES = 400
+"""A shorter one holds too little for a loop to show."""
 _NONE: Times = np.empty(0, np.int64)
 _NO_USAGE = Usage()
 Reads = NDArray[np.intp]
@@ -66,7 +71,8 @@ class Decoded:
             self.check(tokens)
 
     def check(self, tokens: int | None) -> None:
-        """Takes the tokenizer's count beside the server's."""
+        """Takes the tokenizer's count beside the server's, and looks how often the text repeats itself."""
+        self.scalars["text_zlib_ratio"] = zlib_ratio(self.unchecked or "")
         self.unchecked = None
         self.scalars["checked_output_tokens"] = tokens
 
@@ -179,6 +185,15 @@ def _chunk_choice(reply: Reply) -> NDArray[np.int16] | None:
 
 def _text(reply: Reply) -> str:
     return "".join((*reply.reasoning, *reply.text, *reply.tool_calls))
+
+
+def zlib_ratio(text: str) -> float | None:
+    """The last `PACKED_BYTES` of a text by their size when packed: about 2 for prose, 10 and more for a loop.
+
+    None for a text too short to tell.
+    """
+    end = text[-PACKED_BYTES:].encode(errors="replace")[-PACKED_BYTES:]
+    return len(end) / len(zlib.compress(end)) if len(end) >= PACKED_LEAST_BYTES else None
 
 
 def _done_ns(flight: Flight) -> int:

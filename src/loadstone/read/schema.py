@@ -60,6 +60,7 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "items": pl.Int64,  # images, embeddings or ranked passages in the answer; null from an endpoint of text
     "audio_s": pl.Float64,  # seconds of sound in the request that the server heard; null likewise
     "checked_output_tokens": pl.Int64,  # our tokenizer's count of the whole answer; null outside the sample
+    "text_zlib_ratio": pl.Float64,  # bytes of the end of the text to its size as packed; null outside that sample
     "text_chars": pl.Int64,
     "reasoning_chars": pl.Int64,
     "request_bytes": pl.Int64,
@@ -78,6 +79,7 @@ LATER = frozenset(
     {
         "tcp_ns", "answered_ns", "usage_accepted_prediction_tokens", "usage_rejected_prediction_tokens",
         "draft_steps", "draft_tokens", "draft_accepted_tokens", "items", "audio_s",
+        "text_zlib_ratio",
     }
 )  # fmt: skip
 """Columns that the tables of older runs do not have: what they would hold is not known of those runs."""
