@@ -275,6 +275,44 @@ class Group(_Part, frozen=True, kw_only=True):
     metrics: dict[str, MetricResult]
 
 
+class Trend(_Part, frozen=True, kw_only=True):
+    """Whether something went on rising or falling within the steady state: Mann and Kendall's test on means in time order."""
+
+    of: str
+    """Of what: a metric's name."""
+    found: bool | None
+    """Whether it drifted: told from chance (p below 0.01) and by more than 5 %; null where too little is known."""
+    change_percent: float | None = None
+    """By how much it changed from the first of the means to the last, of their median (slope of Theil and Sen)."""
+    p: float | None = None
+    """The probability of so clear an order without a trend."""
+    reason: str | None = None
+    """Why it cannot be told."""
+
+
+class Window(Group, frozen=True, kw_only=True):
+    """A stretch of time: the whole run, what was measured, the steady state in it, or a slice of it.
+
+    Requests belong to it, with `planned`, `counts` and latencies, when they were sent in it. In the steady state and in slices
+    throughputs are of what arrived in it, whenever it was asked for. Seconds count from the start of the measurement.
+    """
+
+    start_s: float | None
+    end_s: float | None
+    """Null, as `start_s`, where there is no such window: see `reason`."""
+    share: float | None = None
+    """Of the time from the first send to the last event of what was measured."""
+    complete: bool = True
+    """False for a last slice that is shorter than the others."""
+    level: float | None = None
+    """Requests in flight of which the steady state has 95 % or more: the limit, or the plateau to which they came."""
+    level_is: Literal["cap", "plateau"] | None = None
+    trends: tuple[Trend, ...] = ()
+    """In the steady state: whether it was one."""
+    reason: str | None = None
+    """Why there is no such window."""
+
+
 class PhaseFacts(Group, frozen=True, kw_only=True):
     """A phase as it went. Seconds count from the start of the measurement; before it they are negative."""
 
@@ -435,6 +473,14 @@ class Report(_Part, frozen=True, kw_only=True):
     """The measured requests by server; empty when there was one."""
     models: tuple[Group, ...] = ()
     """The measured requests by model; empty when there was one."""
+    turns: tuple[Group, ...] = ()
+    """The measured requests by their place in a conversation; empty where none has a second turn."""
+    lengths: tuple[Group, ...] = ()
+    """The measured requests by the length of their prompt, in tokens; empty where all are about as long."""
+    windows: tuple[Window, ...] = ()
+    """`whole` (where other phases than measured ones ran), `measured`, `steady`."""
+    timeslices: tuple[Window, ...] = ()
+    """The measured time in slices of `output.slice_duration_s`; empty where none were asked for."""
     server: tuple[ServerFacts, ...] = ()
     """What the servers' own Prometheus pages say; empty where none was to be read."""
     config: dict[str, Any]

@@ -903,6 +903,12 @@ class OutputConfig(Section, frozen=True, kw_only=True):
             "Count whole answers with the tokenizer beside the server's usage: all, none, or a sample, the first 20 and every 50th.",
         ),
     ] = "sample"
+    slice_duration_s: Annotated[
+        Positive | None,
+        option(
+            "--slice-duration", "Also tell the numbers of every slice of the measured time that is this long."
+        ),
+    ] = None
     inputs_json: Annotated[bool, rare("--inputs-json", "Write every request body to inputs.json.")] = True
     ui: Annotated[
         Literal["simple", "plain", "none"] | None,
