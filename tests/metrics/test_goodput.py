@@ -93,3 +93,8 @@ def test_what_is_no_metric_of_one_request_is_refused(name, tables, answer):
         UsageError, match=f"{name} has no value for a single request; use one of time_to_first_token"
     ):
         per_request(name, tables(answer(5)))
+
+
+def test_good_requests_are_counted(tables, rows, mean, reason):
+    assert mean("good_request_count", tables(*rows, goodput={"time_to_first_token": 100})) == 2.0
+    assert "--goodput" in reason("good_request_count", tables(*rows))

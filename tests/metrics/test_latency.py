@@ -310,3 +310,23 @@ def test_parts_of_a_table_give_what_the_whole_gives(tables, answer, result, monk
     monkeypatch.setattr("loadstone.metrics._tables._READ_TOKENS", 15)
     assert gaps_of(result("inter_token_latency", tables(*rows))) == whole
     assert len(whole) == 2 * 13
+
+
+def test_decoding_lasts_from_the_first_to_the_last_token(tables, answer, result):
+    run = tables(answer(50, 60, 80, sent=3), answer(40), answer(5, outcome="reset"))
+    assert result("decode_duration", run).values.tolist() == [30.0, 0.0]
+    total = result("time_to_first_token", run).values + result("decode_duration", run).values
+    assert total.tolist() == result("request_latency", run).values.tolist()
+
+
+def test_tokens_that_came_at_once_were_not_decoded_in_no_time(tables, coalesced, answer, result, reason):
+    assert "one piece" in reason("decode_duration", tables(coalesced, answer(40, tokens=8)))
+    assert "one piece" in reason("decode_duration", tables(answer(40) | {"output_tokens": None}))
+
+
+def test_normalized_latency_is_the_whole_time_by_the_tokens(tables, answer, result, reason):
+    run = tables(answer(50, 60, 80, sent=20, tokens=4), answer(30, tokens=0), answer(5, outcome="reset"))
+    assert result("normalized_latency", run).values.tolist() == [15.0]
+    whole = tables(answer(sent=2, done=99, tokens=10), streaming=False)
+    assert result("normalized_latency", whole).values.tolist() == [9.7]
+    assert "not known" in reason("normalized_latency", tables(answer(5) | {"output_tokens": None}))

@@ -51,3 +51,16 @@ def test_usage_is_held_against_our_count_of_the_same_answers(tables, answer, res
 
 def test_usage_without_a_sample_is_not_judged(tables, answer, reason):
     assert "--check-tokens" in reason("usage_token_mismatch", tables(answer(5, usage_completion_tokens=3)))
+
+
+def test_totals_are_of_the_answers_alone(tables, answer, result, reason):
+    rows = (
+        answer(5, tokens=7, usage_reasoning_tokens=3),
+        answer(6, tokens=9),
+        answer(5, tokens=8, outcome="reset"),
+    )
+    run = tables(*rows)
+    assert [result(f"total_{kind}_tokens", run).value for kind in ("input", "output")] == [20.0, 16.0]
+    reasoned = result("total_reasoning_tokens", run)
+    assert (reasoned.value, reasoned.note) == (3.0, "1 answer whose tokens are not known left out.")
+    assert "does not tell" in reason("total_reasoning_tokens", tables(rows[1]))

@@ -129,3 +129,16 @@ def test_under_load_time_between_two_phases_is_no_load(tables, answer, mean):
     rows += [answer(5060, sent=5000, phase="high"), answer(5150, sent=5100, phase="high")]
     run = tables(*rows, phases=phases)
     assert mean("output_token_throughput_under_load", run) == pytest.approx(2 / 0.2)
+
+
+def test_the_speed_of_a_whole_answer_is_one_over_its_normalized_latency(tables, answer, result):
+    run = tables(answer(50, 60, 80, sent=20, tokens=6), answer(sent=5, tokens=3))
+    assert result("e2e_output_token_throughput", run).values.tolist() == [100.0]
+    assert result("normalized_latency", run).values.tolist() == [10.0]
+
+
+def test_a_prompt_is_taken_in_until_the_first_token(tables, answer, result, reason):
+    run = tables(answer(50, 60, sent=10, input_tokens=200), answer(9, 9, coalesced=True))
+    assert result("prefill_throughput_per_user", run).values.tolist() == [5000.0]
+    unknown = tables(answer(50) | {"input_tokens": None})
+    assert "length is known" in reason("prefill_throughput_per_user", unknown)

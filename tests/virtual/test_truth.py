@@ -120,6 +120,27 @@ def test_gaps_are_the_engine_s(run):
     same(run.metric("time_per_output_token"), means)
 
 
+def test_pauses_and_a_reader_s_waits_are_the_engine_s(run):
+    if run.name in ("speculative", "choices"):
+        pytest.skip("one instant brings several tokens, or a request several streams")
+    told = [run.truth[row["request"]].sent_ns for row in succeeded(run)]
+    told = [moments for moments in told if len(moments) > 1]
+    same(run.metric("worst_stall"), [max(b - a for a, b in pairwise(moments)) / 1e6 for moments in told])
+    same(run.metric("decode_duration"), [(moments[-1] - moments[0]) / 1e6 for moments in told])
+    late = [[at - moments[0] - n * 1e9 / 5.3 for n, at in enumerate(moments)] for moments in told]
+    waits = [max(one) if max(one) >= 1000 else 0.0 for one in late]
+    assert run.metric("rebuffering_time").max == pytest.approx(max(waits) / 1e6, rel=1e-9)
+    assert run.metric("smooth_answers").mean == pytest.approx(100 * waits.count(0.0) / len(waits))
+
+
+def test_latency_by_the_length_of_the_answer_is_the_engine_s(run):
+    good = [(row, run.truth[row["request"]]) for row in succeeded(run)]
+    each = [(row["last_ns"] - row["sent_ns"]) / 1e6 / truth.tokens for row, truth in good]
+    same(run.metric("normalized_latency"), each)
+    assert run.metric("total_output_tokens").mean == sum(truth.tokens for _, truth in good)
+    assert run.metric("total_input_tokens").mean == sum(truth.prompt_tokens for _, truth in good)
+
+
 def test_what_is_not_cut_ends_with_its_last_token(run):
     for row in succeeded(run):
         assert row["done_ns"] == row["last_ns"] == run.truth[row["request"]].last_sent_ns + run.way_ns
