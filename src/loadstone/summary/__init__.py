@@ -25,6 +25,7 @@ from loadstone.summary import at_least, groups
 from loadstone.summary.load import load_facts
 from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
+from loadstone.summary.objectives import verdicts
 from loadstone.summary.outcomes import outcomes
 from loadstone.summary.series import series
 from loadstone.summary.server import server_facts
@@ -72,6 +73,7 @@ def summarise(folder: Path) -> Report:
             files={role: name for role, name in _FILES.items() if (folder / name).exists()},
         ),
         certificate=certify(evidence),
+        slo=verdicts(tables, evidence.metrics),
         metrics=dict(evidence.metrics),
         outcomes=outcomes(table, tables, folder),
         load=load_facts(evidence),
@@ -86,7 +88,8 @@ def summarise(folder: Path) -> Report:
 
 
 def exit_code(report: Report) -> Exit:
-    """How a run with this report exits: interrupted, failed (given up, or no success), INVALID, or done.
+    """How a run with this report exits: interrupted, failed (given up, or no success), INVALID, an objective missed or
+    undecided, or done.
 
     That all workers died is no failure of the server; it makes the run INVALID.
     """
@@ -99,6 +102,8 @@ def exit_code(report: Report) -> Exit:
         or (run.end == "aborted" and not died)
         or nothing,
         Exit.INVALID: report.certificate.verdict == "INVALID",
+        Exit.SLO_MISSED: any(one.verdict == "FAIL" for one in report.slo),
+        Exit.UNDECIDED: any(one.verdict == "UNDECIDED" for one in report.slo),
     }
     return precedence(*(code for code, so in holds.items() if so))
 

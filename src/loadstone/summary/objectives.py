@@ -1,0 +1,216 @@
+"""Verdicts on the objectives of a run: met, missed, or not to be told from so many requests.
+
+A number of a run is one draw of what the server does under this load, so it is its interval that is held against a limit:
+PASS when all of it is on the good side, FAIL when all of it is on the bad side, else UNDECIDED. A percentile is decided
+without a detour: p99 is below 500 ms exactly when less than 1 % of the requests take longer, so the share of those is
+judged (of requests in the order of sending, which depend on each other).
+
+Latencies are over successes here as everywhere, so a failure counts in error_rate, in goodput_attainment and in the adjusted
+latencies, and in no other. What was cut off counts by its estimate (`with_censored`): no objective is met that is missed
+with them. The least and the greatest value, and counts of things in this run, are facts of it and judged as they were seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from loadstone.estimate import LEVEL, Estimate, share
+from loadstone.figures import brief
+from loadstone.metrics import Tables, all_metrics, of_one, per_request
+from loadstone.metrics._objectives import of_run
+from loadstone.report import Interval, MetricResult, SloVerdict
+from loadstone.slo import Objective
+from loadstone.stats import PERCENTILES
+
+ADJUSTED = "adjusted_"
+"""Begins the name of a latency in which a request that failed took for ever."""
+OF_THIS_RUN = ("min", "max")
+COUNTS = ("requests", "tokens")
+"""Units of what is counted in a run, and not drawn from it."""
+MOST = 10**9
+"""Nobody sends so many requests more."""
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_Word = Literal["PASS", "FAIL", "UNDECIDED"]
+
+
+class _Judged(NamedTuple):
+    """What was found, and about how many requests more would decide it."""
+
+    verdict: _Word
+    finding: str
+    more: int | None = None
+
+
+def verdicts(tables: Tables, metrics: Mapping[str, MetricResult]) -> tuple[SloVerdict, ...]:
+    """A verdict for every objective of the run that is not about each request."""
+    return tuple(_verdict(one, tables, metrics) for one in of_run(tables.config))
+
+
+def _verdict(one: Objective, tables: Tables, metrics: Mapping[str, MetricResult]) -> SloVerdict:
+    result = _result(one, tables, metrics)
+    stat = one.stat or "mean"
+    found = _certain(one, tables, _judged(one, result, tables))
+    made = SloVerdict(
+        objective=str(one),
+        metric=one.metric,
+        stat=one.stat or None,
+        limit=one.limit,
+        unit=one.unit,
+        value=getattr(result, stat),
+        interval=result.intervals.get(stat),
+        verdict=found.verdict,
+        finding=found.finding,
+        more_requests=found.more,
+    )
+    return _with_cut_off(one, result, made)
+
+
+def _result(one: Objective, tables: Tables, metrics: Mapping[str, MetricResult]) -> MetricResult:
+    """The metric's numbers; of one adjusted for failure, where nothing failed, those of the plain one."""
+    found = metrics[one.metric]
+    if one.metric.startswith(ADJUSTED) and not tables.failed.any():
+        plain = all_metrics()[one.metric.removeprefix(ADJUSTED)]
+        return metrics[(of_one(plain) or plain).name]
+    return found
+
+
+def _judged(one: Objective, result: MetricResult, tables: Tables) -> _Judged:
+    """By the share of requests beyond the limit, where there is one, else by the interval."""
+    stat = one.stat or "mean"
+    value, interval = getattr(result, stat), result.intervals.get(stat)
+    if result.reason is not None:
+        return _Judged("UNDECIDED", f"There is no value: {result.reason}")
+    if one.stat in PERCENTILES and (hits := _beyond(one, tables)) is not None:
+        return _by_share(one, hits)
+    if stat in result.infinite:
+        return _Judged("FAIL", "It is infinite, since requests failed.")
+    if one.stat in OF_THIS_RUN or (interval is None and one.unit in COUNTS and not one.stat):
+        word: _Word = "PASS" if one.keeps(value) else "FAIL"
+        return _Judged(word, f"It was {brief(value)} {one.unit} in this run, which is all that is judged.")
+    metric = all_metrics()[one.metric]
+    requests = result.count if of_one(metric) is metric else int(tables.attempted.sum())
+    return _by_interval(one, value, interval, requests)
+
+
+def _by_interval(one: Objective, value: float, interval: Interval | None, requests: int) -> _Judged:
+    """Where the interval lies; how far it reaches falls with the square root of the requests."""
+    if interval is None or interval.low is None or interval.high is None:
+        why = interval.reason if interval and interval.reason else "it has no interval."
+        needs = interval.needs if interval else None
+        more = max(needs - requests, 1) if needs else None
+        return _Judged("UNDECIDED", f"How far it is from chance cannot be told: {why}", more)
+    low, high = interval.low, interval.high
+    span = f"{brief(low)} to {brief(high)} {one.unit} ({_percent(interval.level)} interval)"
+    if one.keeps(low) and one.keeps(high):
+        return _Judged("PASS", f"It is {span}, all within the limit.")
+    if not (one.keeps(low) or one.keeps(high)):
+        return _Judged("FAIL", f"It is {span}, all beyond the limit.")
+    if one.unit == "%" and interval.effective and 0 < one.limit < 100:
+        more = _more_of_share(value / 100, one.limit / 100, interval.effective, requests)
+    else:
+        reach = value - low if value > one.limit else high - value
+        more = _more(requests, (reach / abs(value - one.limit)) ** 2 if value != one.limit else math.inf)
+    return _Judged("UNDECIDED", f"It is {span}, and the limit lies within.", more)
+
+
+def _by_share(one: Objective, hits: NDArray[np.bool_]) -> _Judged:
+    """A percentile by the share of requests beyond its limit: no more than what the percentile leaves out."""
+    q = PERCENTILES[one.stat]
+    allowed = 1 - q if one.better == "lower" else q
+    seen, found = float(hits.mean()), share.share(hits)
+    side = "above" if one.better == "lower" else "below"
+    told = f"{_percent(seen)} of {len(hits):,} requests are {side} {brief(one.limit)} {one.unit}"
+    if found.low is None or found.high is None:
+        more = max(found.needs - len(hits), 1) if found.needs else None
+        return _Judged(
+            "UNDECIDED", f"{told}; how far that is from chance cannot be told: {found.reason}", more
+        )
+    span = f"({_percent(LEVEL)} interval {_percent(found.low)} to {_percent(found.high)}), {_percent(allowed)} may be"
+    if found.high <= allowed:
+        return _Judged("PASS", f"{told} {span}.")
+    if found.low > allowed:
+        return _Judged("FAIL", f"{told} {span}.")
+    more = _more_of_share(seen, allowed, _effective(found, len(hits)), len(hits))
+    return _Judged("UNDECIDED", f"{told} {span}.", more)
+
+
+def _beyond(one: Objective, tables: Tables) -> NDArray[np.bool_] | None:
+    """For every request that has a value, in the order of sending, whether it is beyond the limit; None without any.
+
+    None too for samples that are not one a request, such as the gaps between tokens.
+    """
+    adjusted = one.metric.startswith(ADJUSTED)
+    metric = all_metrics()[one.metric.removeprefix(ADJUSTED)]
+    single = of_one(metric)
+    if single is None or (single is not metric and not adjusted):
+        return None
+    values = per_request(single.name, tables)
+    if adjusted:
+        values = np.where(tables.failed, np.inf, values)
+    known = ~np.isnan(values) & (tables.succeeded | (tables.failed & adjusted))
+    order = np.argsort(tables.number("sent_ns")[known], kind="stable")
+    kept = values[known][order]
+    if not len(kept):
+        return None
+    return kept > one.limit if one.better == "lower" else kept < one.limit
+
+
+def _with_cut_off(one: Objective, result: MetricResult, made: SloVerdict) -> SloVerdict:
+    """No objective is met that is missed once the requests count that were cut off."""
+    if made.verdict != "PASS" or not result.with_censored or one.stat not in result.with_censored:
+        return made
+    value = result.with_censored[one.stat]
+    least = result.with_censored_least if value is None else value
+    if value is not None and one.keeps(value):
+        return made
+    at_least = value is None or result.with_censored_at_least
+    told = "" if least is None else f" {'at least ' if at_least else ''}{brief(least)} {one.unit}"
+    missed = at_least and least is not None and not one.keeps(least)
+    return replace(
+        made,
+        value=value,
+        verdict="FAIL" if missed else "UNDECIDED",
+        finding=f"The answers that came keep it, but with the {result.cut_off:,} requests that were cut off it is{told or ' not known'}.",
+        more_requests=None,
+    )
+
+
+def _certain(one: Objective, tables: Tables, found: _Judged) -> _Judged:
+    """What ended the load is a verdict on all requests that were planned, and no less on those that were sent."""
+    run = tables.run
+    if run.stopped_by != "slo" or found.verdict == "FAIL" or not (run.stopped_why or "").startswith(str(one)):
+        return found
+    why = (run.stopped_why or "").removeprefix(str(one)).lstrip(": ")
+    return _Judged("FAIL", f"{why[:1].upper()}{why[1:]}.")
+
+
+def _effective(found: Estimate, samples: int) -> float:
+    return found.effective or float(samples)
+
+
+def _more_of_share(seen: float, allowed: float, effective: float, requests: int) -> int | None:
+    """Wilson's interval leaves `allowed` out from z^2 t (1 - t) / (p - t)^2 effective samples on."""
+    if seen == allowed:
+        return None
+    return _more(requests, _Z**2 * allowed * (1 - allowed) / (seen - allowed) ** 2 / effective)
+
+
+def _more(requests: int, times: float) -> int | None:
+    """The requests that make so many times as many, to two digits; None for more than anybody sends."""
+    more = requests * (times - 1)
+    if not more < MOST:
+        return None
+    whole = max(1, math.ceil(more))
+    unit: int = 10 ** max(0, len(str(whole)) - 2)
+    return -(-whole // unit) * unit
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g} %"
