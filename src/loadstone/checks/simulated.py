@@ -5,7 +5,7 @@ There was none, so nothing could be late, lost or blurred. A check of that would
 
 from __future__ import annotations
 
-from loadstone.checks import arrivals, load, roofline, server, targets
+from loadstone.checks import arrivals, batching, load, prefix, roofline, server, targets
 from loadstone.checks.evidence import Evidence, answer
 from loadstone.checks.saturation import saturation
 from loadstone.figures import counted
@@ -14,9 +14,11 @@ from loadstone.report import Check
 NAME = "simulated"
 STORED = "stored"
 WITHOUT_CLIENT = (
-    "processes", "lost_requests", "client_cpu", "client_lag", "first_tokens", "send_lag", "arrival_fidelity",
-    "resource_waits", "kernel_stamps", "clock_steps", "shared_reads", "server_local", "retries", "cold_start",
-    "server_tokens",
+    "processes", "lost_requests", "client_cpu", "client_lag", "first_tokens", "send_lag", "loop_stalls",
+    "arrival_fidelity", "resource_waits", "machine_steal", "other_load", "clock_rate", "kernel_drops",
+    "memory_pressure", "kernel_stamps", "clock_steps", "clock_source", "shared_reads", "server_local",
+    "garbage_collection", "decoder_lag", "retries", "cold_start", "warm_up_leak", "output_sanity",
+    "synthetic_text", "server_tokens",
 )  # fmt: skip
 """Checks of what a simulated run does not have: processes, clocks, sockets, a server that may be cold or has pages of its own."""
 
@@ -54,6 +56,8 @@ CHECKS = (
     server.sample_size,
     server.failures,
     targets.silent_targets,
+    prefix.prefix_cache_leak,
+    batching.batched_tokens,
     roofline.percent_of_roofline,
     load.cohort_lock,
 )
