@@ -508,3 +508,36 @@ def test_what_is_so_in_nearly_every_run_is_not_told(valid: Report) -> None:
     )
     assert "spread evenly" not in render(usual, width=100, color=False)
     assert "inter token latency: the clock stood still" in render(unusual, width=100, color=False)
+
+
+def adjusted(result: MetricResult, *infinite: str) -> MetricResult:
+    """A metric with 12 requests that failed, so that these statistics are infinite."""
+    nulls = dict.fromkeys(infinite)
+    return msgspec.structs.replace(result, count=result.count + 12, infinite=infinite, **nulls)
+
+
+def test_requests_that_failed_took_for_ever_in_a_row_of_their_own(valid: Report) -> None:
+    plain = valid.metrics["request_latency"]
+    own = {"adjusted_request_latency": adjusted(plain, "mean", "max", "std", "p99", "p99_9")}
+    lines = render(
+        msgspec.structs.replace(valid, metrics={**valid.metrics, **own}), width=100, color=False
+    ).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("request latency"))
+    cells = "with 12 failed 1,220 inf inf 1,280 1,340 1,390 1,470 1,600 inf inf inf"
+    assert " ".join(lines[at + 1].split()) == cells
+
+
+def test_a_first_token_has_such_a_row_where_it_changes_what_is_read(valid: Report) -> None:
+    plain = valid.metrics["time_to_first_token"]
+    for infinite, rows in ((("mean", "max"), 0), (("mean", "max", "p99"), 1)):
+        own = {"adjusted_time_to_first_token": adjusted(plain, *infinite)}
+        text = render(
+            msgspec.structs.replace(valid, metrics={**valid.metrics, **own}), width=100, color=False
+        )
+        assert text.count("with 12 failed") == rows
+
+
+def test_a_narrow_screen_says_shortly_who_failed(valid: Report) -> None:
+    own = {"adjusted_request_latency": adjusted(valid.metrics["request_latency"], "mean", "max", "p99")}
+    text = render(msgspec.structs.replace(valid, metrics={**valid.metrics, **own}), width=60, color=False)
+    assert "\n +12 failed" in text

@@ -123,3 +123,21 @@ def test_no_name_breaks_its_row_or_moves_a_cursor(break_: str, valid: Report, tm
     assert not set("\r\t\x1b\u2028") & set(path.read_bytes().decode())
     with path.open(newline="") as file:
         assert [len(row) for row in csv.reader(file)] == [5, 5, 5]
+
+
+def test_what_is_infinite_is_a_number_and_not_missing(valid: Report, tmp_path: Path) -> None:
+    endless = MetricResult(
+        unit="ms", better="lower", count=4, min=3.0, p50=4.0, infinite=("mean", "max", "std", "p99")
+    )
+    text = written(valid, tmp_path, adjusted_request_latency=endless).read_text()
+    rows = csv.DictReader(text.splitlines())
+    told = {row["stat"]: row["value"] for row in rows}
+    assert told == {
+        "count": "4",
+        "mean": "inf",
+        "min": "3.0",
+        "max": "inf",
+        "std": "inf",
+        "p50": "4.0",
+        "p99": "inf",
+    }

@@ -33,8 +33,15 @@ DISTRIBUTIONS = (
 WAITING = ("time_to_first_token_from_due", "request_latency_from_due", "queue_wait")
 HEADLINES = ("request_latency", "request_latency_from_due", "time_to_first_token_from_due")
 """What always has a row with the requests cut off below it, where there are some that were not cancelled as asked."""
+ADJUSTED = {
+    "request_latency": "adjusted_request_latency",
+    "time_to_first_token": "adjusted_time_to_first_token",
+}
+"""What has a row below it in which requests that failed took for ever, where some did; of the second where it changes what is read."""
+INFINITE = "inf"
+QUOTED = frozenset({"p50", "p90", "p99"})
 MOVED = 0.05
-"""Else there is one where its p50, p90 or p99 differs from the plain one by more than this share of that."""
+"""Else there is one where one of these percentiles differs from the plain one by more than this share of that."""
 WAITED_MS = 10.0
 """A p99 above this is a queue, not the lag of sending."""
 ALL_TOKENS = "output_token_throughput_under_load"
@@ -161,14 +168,16 @@ def _rows(metrics: Metrics, names: Iterable[str], narrow: bool, cancelled: int) 
     for name in names:
         result = metrics[name]
         called = SHORT.get(name, label(name)) if narrow else label(name)
-        marks = {stat: THIN if stat in result.thin else " " for stat in ORDER}
-        numbers = {stat: _cell(getattr(result, stat), marks[stat]) for stat in ORDER}
-        yield _Row(called, printable(result.unit), numbers)
+        yield _Row(called, printable(result.unit), _numbers(result))
         if result.with_censored and result.cut_off and _matters(name, result, cancelled):
             ended = UNSENT if name == "queue_wait" else _ended(result.cut_off, cancelled)
             more = f"  with {result.cut_off:,} {ended}"
             more = f" +{result.cut_off:,} {'unsent' if ended == UNSENT else 'cut'}" if narrow else more
-            yield _Row(more, "", _curve(result, result.with_censored, marks))
+            yield _Row(more, "", _curve(result, result.with_censored))
+        failed = metrics.get(ADJUSTED.get(name, ""))
+        if failed is not None and failed.infinite and (name in HEADLINES or _reaches(failed)):
+            count = f"{failed.count - result.count:,}"
+            yield _Row(f" +{count} failed" if narrow else f"  with {count} failed", "", _numbers(failed))
 
 
 def _matters(name: str, result: MetricResult, cancelled: int) -> bool:
@@ -176,8 +185,13 @@ def _matters(name: str, result: MetricResult, cancelled: int) -> bool:
     if name in HEADLINES and result.cut_off > cancelled:
         return True
     curve = result.with_censored or {}
-    pairs = ((getattr(result, stat), curve.get(stat)) for stat in ("p50", "p90", "p99") if stat in curve)
+    pairs = ((getattr(result, stat), curve.get(stat)) for stat in QUOTED if stat in curve)
     return any(plain is None or other is None or abs(other - plain) > MOVED * plain for plain, other in pairs)
+
+
+def _reaches(failed: MetricResult) -> bool:
+    """Whether so many failed that a percentile which people quote is infinite."""
+    return not QUOTED.isdisjoint(failed.infinite)
 
 
 def _ended(count: int, cancelled: int) -> str:
@@ -187,18 +201,28 @@ def _ended(count: int, cancelled: int) -> str:
     return "cancelled" if count <= cancelled else "cut off or cancelled"
 
 
-def _cell(value: float | None, mark: str) -> str:
-    return NOTHING if value is None else figures(value) + mark
+def _numbers(result: MetricResult) -> dict[str, str]:
+    """The cells of a metric; what is infinite is no number that is missing."""
+    return {stat: _cell(result, stat) for stat in ORDER}
 
 
-def _curve(
-    result: MetricResult, percentiles: Mapping[str, float | None], marks: Mapping[str, str]
-) -> dict[str, str]:
+def _cell(result: MetricResult, stat: str) -> str:
+    if stat in result.infinite:
+        return f"{INFINITE} "
+    value = getattr(result, stat)
+    return NOTHING if value is None else figures(value) + _mark(result, stat)
+
+
+def _mark(result: MetricResult, stat: str) -> str:
+    return THIN if stat in result.thin else " "
+
+
+def _curve(result: MetricResult, percentiles: Mapping[str, float | None]) -> dict[str, str]:
     """The percentiles with the requests cut off; one that nobody saw is beyond the longest time seen."""
     beyond = BEYOND + figures(result.with_censored_least) + " "
     least = BEYOND if result.with_censored_at_least else ""
     return {
-        stat: beyond if value is None else least + figures(value) + marks.get(stat, " ")
+        stat: beyond if value is None else least + figures(value) + _mark(result, stat)
         for stat, value in percentiles.items()
     }
 

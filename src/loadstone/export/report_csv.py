@@ -8,7 +8,7 @@ there are several of them (the warm-up's phase counts as one).
 reason is in `report.json`. Where requests were cut off, `cut_off` counts them, `censored` those of them that had not come to
 the metric's end, `km_p50` and its like are the percentiles with these taken into account (Kaplan-Meier), and a
 percentile without a row is at least `km_least`. Where they are lower bounds they are called `km_at_least_p50` and so on. Numbers are written in full, in the shortest form that reads back the
-same; only finite ones are.
+same; what is infinite, since requests failed that count as endless, is `inf`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def lines(name: str, result: MetricResult) -> Iterator[Line]:
     """The rows of one metric."""
     metric, unit = cell(name), cell(result.unit)
     yield metric, "samples", "count", str(result.count)
-    known = [(stat, value) for stat in STATS if _finite(value := getattr(result, stat))]
+    told = ((stat, math.inf if stat in result.infinite else getattr(result, stat)) for stat in STATS)
+    known = [(stat, value) for stat, value in told if stat in result.infinite or _finite(value)]
     for stat, value in known or [("mean", None)]:
         yield metric, unit, stat, "" if value is None else repr(value)
     if result.with_censored is not None:
