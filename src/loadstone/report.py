@@ -114,6 +114,8 @@ class SloVerdict(_Part, frozen=True, kw_only=True):
     stat: str | None
     """Null: the metric is one number."""
     limit: float
+    better: Literal["lower", "higher"]
+    """On which side of the limit it is met."""
     unit: str
     """Of the limit, the value and the interval: that of the metric."""
     value: float | None

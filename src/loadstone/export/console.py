@@ -1,7 +1,8 @@
 """The summary of a run on one screen, and `summary.txt`, the same without colour.
 
-In the order in which a reader needs it: was it stopped, can it be believed, what ran, the numbers, what failed, what one has
-to know to read the numbers right, and last the command to run it again and where the files are.
+In the order in which a reader needs it: was it stopped, can it be believed, is what was promised kept, what ran, the
+numbers, what failed, what one has to know to read the numbers right, and last the command to run it again and where the
+files are.
 Colour is for verdicts alone. Nothing from the server or the user is printed raw.
 """
 
@@ -17,6 +18,7 @@ from rich.cells import cell_len
 from loadstone.export import replacing
 from loadstone.export._groups import groups
 from loadstone.export._load import load, load_shape
+from loadstone.export._objectives import objectives
 from loadstone.export._server import server
 from loadstone.export._tables import (
     THIN,
@@ -95,6 +97,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
     """
     above = (
         simulated(report, width) + stopped(report, width, color) + verdict(report, width, color),
+        objectives(report, width, color),
         headline(report, width) + load(report, width) + server(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
         rates(report.metrics, width),

@@ -62,6 +62,7 @@ def _verdict(one: Objective, tables: Tables, metrics: Mapping[str, MetricResult]
         metric=one.metric,
         stat=one.stat or None,
         limit=one.limit,
+        better=one.better,
         unit=one.unit,
         value=getattr(result, stat),
         interval=result.intervals.get(stat),
