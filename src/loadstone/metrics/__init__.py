@@ -165,6 +165,11 @@ NEEDS: dict[str, Need] = {
         "where no telemetry measured it",
         partly=lambda tables: unpowered(tables),
     ),
+    "connections": Need(
+        lambda tables: not tables.run.simulated,
+        "there are no connections on the virtual clock.",
+        "in a simulation (--virtual)",
+    ),
     "objectives": Need(
         lambda tables: bool(tables.goodput),
         "no limit for a request was set (--slo METRIC<LIMIT, --goodput METRIC:VALUE).",
