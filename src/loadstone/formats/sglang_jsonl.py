@@ -1,0 +1,80 @@
+"""The line that `python -m sglang.bench_serving --output-file --output-details` appends, version 0.5.
+
+Its inter-token latency of OpenAI endpoints pools gaps between chunks; `concurrency` is the sum of latencies / duration. What has
+no value is null here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from loadstone.formats._requests import Requests, Spread
+from loadstone.report import Report
+
+SUMMARY = "line of SGLang's bench_serving, every request listed"
+BACKENDS = {"chat": "sglang-oai-chat", "completions": "sglang-oai"}
+
+
+def text(report: Report, folder: Path | None) -> str:
+    """One line."""
+    requests = Requests(folder)
+    endpoint, load, source = (report.config.get(name, {}) for name in ("endpoint", "load", "input"))
+    good = np.isfinite(requests.latency_s)
+    inputs, outputs = requests.input_tokens[good], requests.output_tokens[good]
+    duration_s = _value(report, "benchmark_duration")
+    gaps = requests.gaps_s
+    pooled = np.array([gap for one in gaps for gap in one]) if gaps is not None else np.empty(0)
+    chunks, under_way = requests.peaks()
+    latencies_s = float(np.nansum(requests.latency_s))
+    told: dict[str, Any] = {
+        "tag": None,
+        "backend": BACKENDS.get(endpoint.get("type"), endpoint.get("type")),
+        "dataset_name": "random",
+        "request_rate": "inf" if load.get("request_rate") is None else load["request_rate"],
+        "max_concurrency": load.get("concurrency"),
+        "random_input_len": source.get("isl_mean"),
+        "random_output_len": source.get("osl_mean"),
+        "duration": duration_s,
+        "completed": requests.completed,
+        "total_input_tokens": int(np.nansum(inputs)),
+        "total_output_tokens": int(np.nansum(outputs)),
+        "total_output_tokens_retokenized": None,
+        "request_throughput": _value(report, "request_throughput"),
+        "input_throughput": _value(report, "input_token_throughput"),
+        "output_throughput": _value(report, "output_token_throughput"),
+        "total_throughput": _value(report, "total_token_throughput"),
+    }
+    for name, values in (
+        ("e2e_latency", requests.latency_s),
+        ("ttft", requests.ttft_s),
+        ("tpot", requests.tpot_s),
+        ("itl", pooled),
+    ):
+        found = Spread.of(values)
+        told |= {
+            f"{stat}_{name}_ms": None if found is None else 1e3 * getattr(found, stat)
+            for stat in ("mean", "median", "std", "p90", "p95", "p99")
+        }
+        if name == "itl":
+            told["max_itl_ms"] = None if found is None else 1e3 * found.max
+    told |= {
+        "concurrency": latencies_s / duration_s if duration_s else None,
+        "max_output_tokens_per_s": chunks if gaps is not None else None,
+        "max_concurrent_requests": under_way,
+        "input_lens": requests.whole(requests.input_tokens),
+        "output_lens": requests.whole(requests.output_tokens),
+        "ttfts": requests.of(requests.ttft_s),
+        "itls": gaps,
+        "errors": requests.errors,
+        "loadstone": {"version": report.loadstone_version, "certificate": report.certificate.verdict},
+    }
+    return msgspec.json.encode(told).decode() + "\n"
+
+
+def _value(report: Report, name: str) -> float | None:
+    result = report.metrics.get(name)
+    return None if result is None else result.mean
