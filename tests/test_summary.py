@@ -393,7 +393,6 @@ def test_notices_say_what_the_numbers_mean(report, answer, run_log):
         "1 request was cut off when the run ended. Plain latencies",
         "The server sent no usage that counts for 1 of 3 answers: their output tokens are counted by our tokenizer",
         "The output tokens of 1 of 3 answers are not known",
-        "50 % of the answers are shorter than asked",
     ]
     assert len(found.run.notices) == len(said)
     for notice, start in zip(found.run.notices, said, strict=True):

@@ -98,8 +98,9 @@ def other_load(evidence: Evidence) -> Check:
     """No other processes used this machine's cores while it was short of them.
 
     Others are all processes but those of this run (its workers, decoders, the built-in engine). NOTE from 10 % of all cores
-    on; DEGRADED when at the same time less than a tenth of them was free, so that ours had to wait. Where a server of
-    somebody else's runs on this machine, its work cannot be told from that of others.
+    on; DEGRADED when at the same time less than a tenth of them was free and the built-in engine runs here, which had to wait
+    (of the client alone its lags tell). Where a server of somebody else's runs on this machine, its work cannot be told from
+    that of others.
     """
     seen = measured(evidence)
     if seen is None or seen.cpu_ns < CROWDED_LEAST_NS:
@@ -116,10 +117,11 @@ def other_load(evidence: Evidence) -> Check:
     if others < OTHERS_PERCENT:
         return answer("other_load", "VALID", others, "%", "no other process used the cores to speak of.")
     crowded = busy >= CROWDED_PERCENT
+    verdict: Verdict = "DEGRADED" if crowded and evidence.tables.run.server_local else "NOTE"
     then = "so the run had to wait for cores" if crowded else "though there was room for all"
     finding = f"other processes used {brief(others)} % of this machine's cores, which were {brief(busy)} % busy, {then}."
     advice = "End what else runs here, or give loadstone a machine of its own."
-    return answer("other_load", "DEGRADED" if crowded else "NOTE", others, "%", finding, advice)
+    return answer("other_load", verdict, others, "%", finding, advice)
 
 
 def kernel_drops(evidence: Evidence) -> Check:

@@ -71,7 +71,7 @@ def _leaked_percent(evidence: Evidence) -> float | None:
     tables = evidence.tables
     allowed = _allowed(tables)
     cached, prompt = tables.number("usage_cached_tokens"), tables.number("usage_prompt_tokens")
-    known = np.isfinite(cached) & np.isfinite(prompt) & (prompt > 0) & tables.succeeded
+    known = tables.succeeded & (cached <= prompt) & (prompt > 0)  # more than there was is no count
     if known.any():
         leaked = np.clip(cached[known] - allowed, 0, None)
         return 100 * float(leaked.sum() / prompt[known].sum())

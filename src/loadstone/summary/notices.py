@@ -23,14 +23,8 @@ from loadstone.roofline.validation import caution
 from loadstone.summary.shape import about_load
 from loadstone.summary.transport import about_transport
 
-SHORT = 0.95
-"""An answer below this share of the length asked for is short."""
-CACHED_SHARE = 0.1
-"""Cached prompt tokens make first tokens come early: worth a notice from this share on."""
 FAILED_SHARE = 0.01
 """Failures of a warm-up or a cooldown are worth a notice from this share of its requests on."""
-SHORT_SHARE = 0.01
-"""Short answers are worth a notice from this share of all on."""
 ALL_TOKENS = "output_token_throughput_under_load"
 NOT_THE_MODELS = ("builtin", "none")
 OWN_MISMATCH = 0.02
@@ -109,12 +103,6 @@ def _about_tables(tables: Tables) -> Iterator[str]:
     yield from _about_counts(tables)
     yield from _about_usage(tables)
     yield from _about_prompts(tables)
-    short = _short_share(tables)
-    if short >= SHORT_SHARE:
-        yield (
-            f"{100 * short:.3g} % of the answers are shorter than asked; --extra-inputs ignore_eos:true often prevents"
-            " that."
-        )
 
 
 def _about_censored(evidence: Evidence) -> Iterator[str]:
@@ -166,7 +154,7 @@ def _who_was_cut_off(tables: Tables) -> str:
 
 
 def _about_prompts(tables: Tables) -> Iterator[str]:
-    """Where the server's count of the prompts differs from what was asked, and how much of it was cached."""
+    """Where the server's count of the prompts differs from what was asked."""
     asked, told = tables.number("planned_input_tokens"), tables.number("usage_prompt_tokens")
     known = tables.succeeded & np.isfinite(asked) & np.isfinite(told)
     more = float((told - asked)[known].mean()) if known.any() else 0.0
@@ -178,14 +166,6 @@ def _about_prompts(tables: Tables) -> Iterator[str]:
             yield (
                 f"{counts} (mean): its chat template, or another tokenizer than ours (--tokenizer takes the model's own)."
             )
-    cached = tables.number("usage_cached_tokens")
-    known &= cached <= told
-    share = float(cached[known].sum() / told[known].sum()) if told[known].sum() > 0 else 0.0
-    if share >= CACHED_SHARE:
-        yield (
-            f"{100 * share:.3g} % of the prompt tokens came from the server's prefix cache: it has seen these prompts"
-            " before. A fresh --random-seed asks new ones."
-        )
 
 
 def _about_counts(tables: Tables) -> Iterator[str]:
@@ -225,10 +205,3 @@ def _far(usage: int, ours: int, own: bool) -> bool:
     if own:
         return abs(usage - ours) > OWN_MISMATCH * ours
     return usage >= FOREIGN_FACTOR * ours or ours >= FOREIGN_FACTOR * usage
-
-
-def _short_share(tables: Tables) -> float:
-    """Share of the successes with a known and an asked length that are short of it."""
-    asked, given = tables.number("planned_output_tokens"), tables.number("output_tokens")
-    known = tables.succeeded & np.isfinite(asked) & np.isfinite(given)
-    return float((given < SHORT * asked)[known].mean()) if known.any() else 0.0
