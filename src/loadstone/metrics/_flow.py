@@ -152,3 +152,23 @@ def _in_steps(sums: Floats, step_ns: int) -> Peak:
         float((so_far[steps + 1 :] - so_far[: -steps - 1]).max(initial=0.0)),
         step_ns,
     )
+
+
+def arrived(tables: Tables, edges_ns: Ints) -> Floats:
+    """Output tokens of successes that arrived between each edge and the next, the first moment of each included, and the
+    last of all.
+
+    A chunk's tokens count at its arrival; of an answer that came as no stream all count at its end.
+    """
+    found = np.zeros(len(edges_ns) + 1)
+
+    def add(at_ns: Ints, tokens: Floats) -> None:
+        place = np.searchsorted(edges_ns, at_ns, side="right") - (at_ns == edges_ns[-1])
+        np.add.at(found, place, tokens)
+
+    for part in parts(tables):
+        add(part.at_ns, part.tokens)
+    whole = tables.requests.select("done_ns", "output_tokens")
+    whole = whole.filter(pl.Series(tables.succeeded & (tables.shape.instants == 0))).drop_nulls()
+    add(whole["done_ns"].to_numpy(), whole["output_tokens"].to_numpy().astype(float))
+    return found[1:-1]

@@ -105,3 +105,12 @@ def _step_ns(lasts_ns: int, least_ns: int, most: int) -> int:
     while lasts_ns > step * most:
         step, factors = (step * 5 // 2 if factors % 3 == 1 else step * 2), factors + 1
     return step
+
+
+def means(found: Levels, start_ns: int, edges_ns: Ints) -> Floats:
+    """The mean number between each edge and the next, of levels whose window began at `start_ns` and holds the edges."""
+    ends_ns = np.concatenate(([0.0], np.cumsum(found.lasted_ns)))
+    areas = np.concatenate(([0.0], np.cumsum(found.number * found.lasted_ns)))
+    at: Floats = np.interp((edges_ns - start_ns).astype(float), ends_ns, areas)
+    mean: Floats = np.diff(at) / np.diff(edges_ns)
+    return mean

@@ -30,6 +30,7 @@ from loadstone.summary.outcomes import outcomes
 from loadstone.summary.series import series
 from loadstone.summary.server import server_facts
 from loadstone.summary.stopping import failing, limits
+from loadstone.summary.windows import slices, windows
 
 __all__ = ["exit_code", "measure", "summarise"]
 
@@ -81,6 +82,10 @@ def summarise(folder: Path) -> Report:
         phases=groups.phases(table, evidence),
         targets=groups.targets(evidence),
         models=groups.models(evidence),
+        turns=groups.turns(evidence),
+        lengths=groups.lengths(evidence),
+        windows=windows(table, evidence),
+        timeslices=slices(tables),
         server=evidence.server,
         config=run.config,
         environment=_environment(run),

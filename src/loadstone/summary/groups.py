@@ -1,9 +1,10 @@
-"""The numbers of parts of the requests: of every phase, and of every server and model where there are several."""
+"""The numbers of parts of the requests: of every phase, and of every server, model, turn and length where there are several."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 import polars as pl
 
 from loadstone.checks import Evidence, courses
@@ -28,6 +29,8 @@ METRICS = (
 )
 """What is told of a part; what counts from due times only where requests have some."""
 FROM_DUE = "_from_due"
+MOST_TURNS = 8
+"""Turns with numbers of their own."""
 
 
 def phases(table: pl.LazyFrame, evidence: Evidence) -> tuple[PhaseFacts, ...]:
@@ -88,6 +91,47 @@ def targets(evidence: Evidence) -> tuple[Group, ...]:
 def models(evidence: Evidence) -> tuple[Group, ...]:
     """The measured requests of each model, with rates as those of servers; none where there is one."""
     return _groups("model", evidence.tables.config.endpoint.models, evidence)
+
+
+def turns(evidence: Evidence) -> tuple[Group, ...]:
+    """The measured requests by their place in their conversation, from 0 on; none where no conversation has a second one.
+
+    Those from `MOST_TURNS` on are one group.
+    """
+    turn = evidence.tables.requests["turn"].fill_null(0).clip(upper_bound=MOST_TURNS).to_numpy()
+    found = np.unique(turn)
+    if len(found) < 2:
+        return ()
+    behind = _behind(evidence.tables, evidence)
+    return tuple(
+        _group(f"{number}{'+' if number == MOST_TURNS else ''}", evidence.tables.part(turn == number), behind)
+        for number in found.tolist()
+    )
+
+
+def lengths(evidence: Evidence) -> tuple[Group, ...]:
+    """The measured requests by the length of their prompt, in tokens: buckets from one power of two to the next.
+
+    None where the longest is not twice as long as the shortest. A length is the server's count, of requests without one that
+    planned; who has neither is in no bucket.
+    """
+    tables = evidence.tables
+    length = tables.requests.select(pl.coalesce("input_tokens", "planned_input_tokens")).to_series()
+    shortest, longest = length.min(), length.max()
+    if not isinstance(shortest, int) or not isinstance(longest, int) or longest < 2 * max(shortest, 1):
+        return ()
+    # The exponent of the power of two at or below it; -1 for an empty prompt and -2 for one that is not known.
+    bucket = np.frexp(length.fill_null(0).to_numpy())[1] - 1
+    bucket = np.where(length.is_null().to_numpy(), -2, bucket)
+    behind = _behind(tables, evidence)
+    return tuple(
+        _group(
+            "0" if number < 0 else f"{2**number}-{2 ** (number + 1) - 1}",
+            tables.part(bucket == number),
+            behind,
+        )
+        for number in np.unique(bucket[bucket > -2]).tolist()
+    )
 
 
 def _groups(column: str, names: Sequence[str], evidence: Evidence) -> tuple[Group, ...]:

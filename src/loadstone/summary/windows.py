@@ -1,0 +1,153 @@
+"""The numbers of stretches of time: the whole run, what was measured, the steady state in it, and slices.
+
+Of the whole run and of what was measured they are those of the requests, ramp and drain included. In the steady state and in
+slices throughputs are of what arrived in them (of an answer that began before, only the tokens that came within), and
+latencies of the requests that were sent in them, however late they were answered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from msgspec.structs import replace
+
+from loadstone.checks import Evidence
+from loadstone.metrics import Tables, all_metrics
+from loadstone.metrics._flow import arrived
+from loadstone.metrics._steady import Drift, Steady, drifts, steady
+from loadstone.metrics._sweep import Ints, levels, means
+from loadstone.report import MetricResult, Trend, Window
+from loadstone.stats import Floats
+from loadstone.summary.measure import measure
+from loadstone.summary.outcomes import counts
+
+LATENCIES = ("request_latency", "time_to_first_token", "inter_token_latency", "error_rate")
+RATES = ("output_token_throughput", "request_throughput", "concurrency")
+UNKNOWN = "the number of tokens is not known for any answer."
+MOST_SLICES = 2000
+"""More would make the report larger than the table of requests, and nobody reads them."""
+
+
+def windows(table: pl.LazyFrame, evidence: Evidence) -> tuple[Window, ...]:
+    """The whole run where other phases ran as well, what was measured, and the steady state."""
+    tables = evidence.tables
+    names = [log.name for log in tables.run.phases]
+    found = [_plain("measured", tables, tables, evidence.metrics)]
+    if len(names) > len(tables.phases):
+        whole = Tables.read(table, tables.run, names)
+        found.insert(0, _plain("whole", whole, tables))
+    return (*found, _steady(tables))
+
+
+def slices(tables: Tables) -> tuple[Window, ...]:
+    """The time from the start of the measurement to the last event in slices as long as was asked for; the last one may be
+    shorter, and is marked then. None where that would be more than `MOST_SLICES`.
+    """
+    length_s, window_ns, start_ns = tables.config.output.slice_duration_s, tables.window_ns, tables.start_ns
+    if length_s is None or window_ns is None or start_ns is None:
+        return ()
+    length_ns = max(round(length_s * 1e9), 1)
+    number = math.ceil((window_ns[1] - start_ns) / length_ns)
+    if number > MOST_SLICES:
+        return ()
+    edges_ns = start_ns + length_ns * np.arange(number + 1)
+    whole = edges_ns[-1] == window_ns[1]
+    edges_ns[-1] = window_ns[1]
+    ends_s = [f"{_since(edge_ns, start_ns):.10g}" for edge_ns in edges_ns.tolist()]
+    found = _cut(tables, [f"{start}-{stop} s" for start, stop in pairwise(ends_s)], edges_ns)
+    return (*found[:-1], replace(found[-1], complete=bool(whole)))
+
+
+def _plain(
+    name: str, of: Tables, measured: Tables, known: Mapping[str, MetricResult] | None = None
+) -> Window:
+    """The numbers of all requests of some phases over their own window; those that are `known` are not made again."""
+    names = [*LATENCIES, *RATES]
+    metrics = {one: known[one] if known else measure(all_metrics()[one], of) for one in names}
+    window_ns, start_ns = of.window_ns, measured.start_ns
+    reason = None if window_ns else "no request was sent."
+    return Window(
+        name=name,
+        planned=len(of.requests),
+        counts=counts(of.requests),
+        metrics=metrics,
+        start_s=_since(window_ns[0], start_ns) if window_ns else None,
+        end_s=_since(window_ns[1], start_ns) if window_ns else None,
+        share=_share(*window_ns, measured) if window_ns else None,
+        reason=reason,
+    )
+
+
+def _steady(tables: Tables) -> Window:
+    span = steady(tables)
+    if not isinstance(span, Steady):
+        return Window(name="steady", planned=0, counts={}, metrics={}, start_s=None, end_s=None, reason=span)
+    (found,) = _cut(tables, ["steady"], np.array([span.start_ns, span.stop_ns]))
+    trends = tuple(map(_trend, drifts(tables, span)))
+    return replace(found, level=span.level, level_is=span.level_is, trends=trends)
+
+
+def _trend(drift: Drift) -> Trend:
+    change = None if drift.change is None else 100 * drift.change
+    return Trend(of=drift.of, found=drift.found, change_percent=change, p=drift.p, reason=drift.reason)
+
+
+def _cut(tables: Tables, names: list[str], edges_ns: Ints) -> list[Window]:
+    """The windows between each edge and the next."""
+    sent_ns = tables.requests["sent_ns"].fill_null(-1).to_numpy()
+    done_ns = tables.requests["done_ns"].fill_null(-1).to_numpy()[tables.succeeded]
+    came = np.histogram(done_ns, edges_ns)[0]
+    tokens = arrived(tables, edges_ns)
+    lasts_s = np.diff(edges_ns) / 1e9
+    concurrency = _concurrency(tables, edges_ns)
+    unknown = bool(np.isnan(tables.number("output_tokens"))[tables.succeeded].all())
+    found = []
+    for place, (name, (start_ns, stop_ns)) in enumerate(zip(names, pairwise(edges_ns.tolist()), strict=True)):
+        own = tables.only((sent_ns >= start_ns) & (sent_ns < stop_ns))
+        metrics = {one: measure(all_metrics()[one], own) for one in LATENCIES}
+        rates = (
+            None if unknown else tokens[place] / lasts_s[place],
+            came[place] / lasts_s[place],
+            concurrency[place],
+        )
+        metrics |= {one: _number(one, rate) for one, rate in zip(RATES, rates, strict=True)}
+        found.append(
+            Window(
+                name=name,
+                planned=len(own.requests),
+                counts=counts(own.requests),
+                metrics=metrics,
+                start_s=_since(start_ns, tables.start_ns),
+                end_s=_since(stop_ns, tables.start_ns),
+                share=_share(start_ns, stop_ns, tables),
+            )
+        )
+    return found
+
+
+def _concurrency(tables: Tables, edges_ns: Ints) -> Floats:
+    """The mean number of requests in flight between each edge and the next."""
+    flown = tables.requests.select("sent_ns", left_ns=tables.left_ns).drop_nulls()
+    ends = (int(edges_ns[0]), int(edges_ns[-1]))
+    return means(levels(flown["sent_ns"].to_numpy(), flown["left_ns"].to_numpy(), ends), ends[0], edges_ns)
+
+
+def _number(name: str, value: float | None) -> MetricResult:
+    metric = all_metrics()[name]
+    if value is None:
+        return MetricResult(unit=metric.unit, better=metric.better, reason=UNKNOWN)
+    return MetricResult(unit=metric.unit, better=metric.better, count=1, mean=float(value))
+
+
+def _since(moment_ns: int, start_ns: int | None) -> float:
+    """Seconds from the start of the measurement."""
+    return (moment_ns - (moment_ns if start_ns is None else start_ns)) / 1e9
+
+
+def _share(start_ns: int, stop_ns: int, tables: Tables) -> float | None:
+    """The length of a window as a share of what was measured."""
+    return (stop_ns - start_ns) / 1e9 / tables.window_s if tables.window_s else None
