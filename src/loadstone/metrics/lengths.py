@@ -11,6 +11,7 @@ import numpy as np
 from loadstone.figures import counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
 from loadstone.metrics.throughput import left_out
+from loadstone.stats import Floats
 
 ORDER = 40
 
@@ -47,7 +48,7 @@ def output_token_count(tables: Tables) -> Each:
 
 @metric("reasoning_token_count", unit="tokens", better="neither", needs=("success",))
 def reasoning_token_count(tables: Tables) -> Each:
-    """Reasoning tokens of one answer, where the server tells."""
+    """Reasoning tokens of one answer, where the server tells (its usage; AIPerf's `usage_reasoning_tokens`)."""
     return Each(tables.number("usage_reasoning_tokens"), _NOT_TOLD)
 
 
@@ -78,6 +79,44 @@ def output_length_mismatch(tables: Tables) -> Each:
     asked = tables.number("planned_output_tokens")
     asked = np.where(asked > 0, asked, np.nan)
     return Each(100 * (tables.number("output_tokens") - asked) / asked, "no output length was asked for.")
+
+
+@metric("output_length_mismatch_count", unit="requests", better="lower", needs=("success",))
+def output_length_mismatch_count(tables: Tables) -> Result:
+    """Answers that are off the length asked for by more than 5 % of it, or by more than 50 tokens. As in AIPerf."""
+    asked, came = tables.number("planned_output_tokens"), tables.number("output_tokens")
+    known = tables.succeeded & np.isfinite(came) & (asked > 0)
+    if not known.any():
+        return Missing("no output length was asked for.")
+    return Number(float((np.abs(came - asked)[known] > np.minimum(0.05 * asked[known], 50)).sum()))
+
+
+@metric("input_length_mismatch", unit="%", better="neither", needs=("success",))
+def input_length_mismatch(tables: Tables) -> Each:
+    """How far the server's count of a prompt is from the length asked for: 100 (usage - template - asked) / asked.
+
+    The template is what the server counted beyond the content of the request before the run, so this is the tokenizer's share
+    alone: 0 where ours is the model's own. Of the first turns of conversations; how long the template of later ones is, is not
+    known. AIPerf's `usage_prompt_tokens_diff_pct` has the template in it, and no sign.
+    """
+    asked, told = tables.number("planned_input_tokens"), tables.number("usage_prompt_tokens")
+    asked = np.where((asked > 0) & tables.opens, asked, np.nan)
+    apart = 100 * (told - _template_tokens(tables) - asked) / asked
+    return Each(apart, "the server's count of a prompt, its template or the length asked for is not known.")
+
+
+def _template_tokens(tables: Tables) -> Floats:
+    """For every request the tokens that its server adds to one message, by the requests before the run.
+
+    NaN where it did not tell, and where several models of one server add different ones.
+    """
+    added: dict[int, set[float]] = {}
+    for log in tables.run.preflights or filter(None, [tables.run.preflight]):
+        more = np.nan if log.prompt_tokens is None else max(0, log.prompt_tokens - log.content_tokens)
+        added.setdefault(log.target, set()).add(more)
+    one = {target: more.pop() for target, more in added.items() if len(more) == 1}
+    targets = tables.requests["target"].fill_null(0).to_list()
+    return np.array([one.get(target, np.nan) for target in targets], dtype=float)
 
 
 @metric("usage_token_mismatch", unit="%", better="neither", needs=("success",))
