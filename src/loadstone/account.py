@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from loadstone import __version__, environment, folder, hooks, sources
+from loadstone import __version__, ceiling, environment, folder, hooks, sources
 from loadstone.config import Config, masked
 from loadstone.folder import ClockLog, DatasetLog, DeathLog, DecodingLog, HookLog, PreflightLog, RunLog
 from loadstone.load.conduct import Conducted
@@ -18,6 +18,7 @@ from loadstone.plan.schedule import Phase
 from loadstone.plan.store import Survey, survey
 from loadstone.preflight import Found
 from loadstone.roofline.case import Case
+from loadstone.slo import Watched
 from loadstone.telemetry.watch import Watch
 from loadstone.tokens import Tokenizer
 
@@ -53,6 +54,8 @@ class Setting(NamedTuple):
     """What was decided for the user, one sentence each."""
     case: Case | None = None
     """What the servers run, where that is known."""
+    watched: tuple[Watched, ...] = ()
+    """The objectives that end the load once they are missed for certain."""
 
     @property
     def measured(self) -> list[Phase]:
@@ -118,7 +121,7 @@ def account(
         hooks=list(asked),
         server_local=any(map(_is_local, servers)),
         host_busy_share=conducted.busy_share,
-        environment={**environment.host(), **_described(found), **_case(setting)},
+        environment={**_host(setting), **_described(found), **_case(setting)},
         notices=notices,
         stopped_by=stop.by if stop else None,
         stopped_why=stop.why if stop else None,
@@ -128,6 +131,13 @@ def account(
         scrapes=watch.logs if watch else [],
         scrape_fault=watch.fault if watch else None,
     )
+
+
+def _host(setting: Setting) -> dict[str, Any]:
+    """Facts of this machine, and what its client can do, where that was measured (`loadstone calibrate`)."""
+    host = environment.host()
+    found = None if setting.config.endpoint.virtual else ceiling.kept(host)
+    return host if found is None else {**host, "ceiling": msgspec.to_builtins(found)}
 
 
 def _under_way(phase: Phase) -> bool:

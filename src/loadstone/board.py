@@ -53,6 +53,8 @@ class Field(IntEnum):
     """The mean gaps of all answers, added up."""
     TPOTS = 19
     """How many answers had one."""
+    BEYOND = 24
+    """Measured requests beyond the first objective that is watched; the others have the fields behind it."""
 
 
 class Histogram(IntEnum):
@@ -67,7 +69,7 @@ class Histogram(IntEnum):
     """Mean gap of one answer; written by decoders."""
 
 
-FIELDS = 24
+FIELDS = 32
 BUCKETS = 320
 """Eight buckets to the octave, up to 2**39 us."""
 WORDS = FIELDS + len(Histogram) * BUCKETS

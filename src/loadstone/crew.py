@@ -24,6 +24,7 @@ from loadstone.plan.store import BODIES
 from loadstone.preflight import Reached
 from loadstone.read import job as decoding
 from loadstone.sim.options import SimOptions, from_url
+from loadstone.slo import Watched
 from loadstone.wire import request
 
 logger = logging.getLogger("loadstone")
@@ -134,13 +135,25 @@ class Crew:
         child.tell(order)
         return child
 
-    def brief(self, config: Config, reached: Sequence[Reached], id_prefix: str, paths: Sequence[str]) -> None:
+    def brief(
+        self,
+        config: Config,
+        reached: Sequence[Reached],
+        id_prefix: str,
+        paths: Sequence[str],
+        watched: Sequence[Watched] = (),
+        measured: Sequence[tuple[int, int]] = (),
+    ) -> None:
         """Tells decoders and workers their jobs, and waits until every worker is ready.
 
-        `paths` has the path of the requests to each of the servers.
+        `paths` has the path of the requests to each of the servers; `watched` are objectives for decoders to count by, of
+        the requests with the numbers `measured`.
         """
         self._decoder_jobs = [
-            self._decoder_job(config, id_prefix, index) for index in range(len(self._decoders))
+            msgspec.structs.replace(
+                self._decoder_job(config, id_prefix, index), watched=list(watched), measured=list(measured)
+            )
+            for index in range(len(self._decoders))
         ]
         for decoder, job in zip(self._decoders, self._decoder_jobs, strict=True):
             decoder.tell(job)

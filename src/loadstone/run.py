@@ -23,6 +23,7 @@ from loadstone.figures import counted
 from loadstone.folder import HookLog
 from loadstone.hooks import Profiler, reset_caches
 from loadstone.interrupt import Interrupt, unwinding
+from loadstone.load.certain import certain
 from loadstone.load.conduct import Conduct, Conducted
 from loadstone.load.steady import Steady
 from loadstone.machine import Machine
@@ -37,6 +38,7 @@ from loadstone.sources import source_of
 from loadstone.telemetry.watch import Watch
 from loadstone.terminal import printable
 from loadstone.tui.simple import Progress
+from loadstone.watching import measured_rows
 from loadstone.wire import url
 
 logger = logging.getLogger("loadstone")
@@ -225,7 +227,8 @@ def _plan(setting: Setting, found: Found, servers: Sequence[Server], crew: Crew)
     complete = compose.beforehand(job)
     logger.info("plan: %s", "complete" if complete else "its beginning; the composer goes on with it")
     reached, paths = [server.reached for server in servers], [server.path for server in servers]
-    crew.brief(setting.config, reached, f"{setting.id}-", paths)
+    rows = measured_rows(setting.phases)
+    crew.brief(setting.config, reached, f"{setting.id}-", paths, setting.watched, rows)
     if not complete:
         crew.compose(job)
 
@@ -281,6 +284,7 @@ def _conduct(
         profiler.ended,
         lambda phase, live, elapsed_s: steady.look(live, elapsed_s) if phase.name == last.name else None,
         Machine(lambda: crew.processes),
+        lambda live: certain(setting.watched, live.fields),
     )
     conducted = conduct.lead(
         setting.phases,

@@ -26,9 +26,11 @@ from loadstone.preflight.waiting import wait_for_models
 from loadstone.roofline.case import Case, settled
 from loadstone.sim.case import case_of, named
 from loadstone.sim.options import from_url
+from loadstone.slo import Objective
 from loadstone.sources import source_of
 from loadstone.terminal import printable
 from loadstone.tokens import Tokenizer
+from loadstone.watching import watched
 from loadstone.wire import url
 from loadstone.wire.url import Target
 
@@ -52,16 +54,17 @@ def settle(config: Config, command: str) -> Setting:
     tokenizer = tokens.load(config.input.tokenizer)
     _ = tokenizer.words
     phases = schedule.phases(config.load, config.input)
+    objectives: list[Objective] = []
     if config.slo.goodput or config.slo.objectives:
-        from loadstone.metrics._objectives import (
-            settled as judged,
-        )  # numpy and polars: only when they are needed this early
+        from loadstone.metrics import _objectives  # numpy and polars: only when they are needed this early
 
-        config = judged(config, phases)
+        config = _objectives.settled(config, phases)
+        objectives = _objectives.of_run(config)
     source = registry.load("sources", source_of(config.input))
     distinct = source.distinct(config.input)
     started = datetime.now(UTC)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
+    looked_at = watched(config, objectives, phases, seed) if config.slo.abort else ()
     conversations = source.conversations(config.input, tokenizer, seed)
     check_fit(config.load, phases, seed, lambda: islice(conversations.outlines(), distinct))
     named = _named(config.output.folder)
@@ -72,7 +75,7 @@ def settle(config: Config, command: str) -> Setting:
     if not config.endpoint.models:
         config = _with_model(config)
     home = named or default_folder(config, phases, started)
-    remarks = tuple(_remarks(config))
+    remarks = tuple(_remarks(config, objectives))
     config = msgspec.structs.replace(
         config,
         input=msgspec.structs.replace(config.input, seed=seed),
@@ -95,6 +98,7 @@ def settle(config: Config, command: str) -> Setting:
         distinct=distinct,
         remarks=remarks,
         case=_case(config),
+        watched=looked_at,
     )
 
 
@@ -129,12 +133,17 @@ def threshold(config: Config) -> float:
     return 1.0 if any(from_url(address).fault for address in engines) else THRESHOLD
 
 
-def _remarks(config: Config) -> Iterator[str]:
+def _remarks(config: Config, objectives: Sequence[Objective]) -> Iterator[str]:
     """What is decided here and changes what a run does."""
     if config.load.failed_request_threshold is None and threshold(config) == 1.0:
         yield (
             "The engine is asked to fail (sim:fault), so no share of failures ends the run; --failed-request-threshold"
             " sets one."
+        )
+    if config.slo.objectives and not objectives:
+        yield (
+            'The objectives are about each request, so there is goodput and no verdict; --slo "goodput_attainment>99%" asks'
+            " for one."
         )
 
 

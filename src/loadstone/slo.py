@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from loadstone.errors import UsageError, did_you_mean
 
 SHORT_NAMES = {
@@ -70,6 +72,26 @@ class Objective(NamedTuple):
     def what(self) -> str:
         """The part before the sign."""
         return f"{self.metric}.{self.stat}" if self.stat else self.metric
+
+
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """An objective of which it can be certain, while the load lasts, that it is missed: it allows so many requests beyond it.
+
+    A request is beyond it when it has a value above one of `limits`, or, with `failures`, when it failed.
+    """
+
+    objective: str
+    """As it is written."""
+    limits: dict[str, float]
+    """Milliseconds by metric."""
+    failures: bool
+    most: int
+    """With more of the `planned` requests beyond it even an end without a further one leaves it missed."""
+    planned: int
+
+
+MOST_WATCHED = 8
+"""Objectives that can be watched at once."""
 
 
 def split(texts: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from loadstone.plan.schedule import DEFAULT_GRACE_S, Phase
 NOTICE_NS = 30_000_000
 """Orders are given so long before a phase begins, for every worker to be waiting when it does."""
 GIVEN_UP_GRACE_S = 2.0
-"""For answers under way when too much has failed."""
+"""For answers under way when too much has failed, or an objective is missed."""
 
 
 class Stop(NamedTuple):
@@ -61,8 +61,8 @@ class Conduct:
     `trouble` tells why the load cannot go on, if it cannot; `threshold` is the share of failures at which it should
     not (1: never); `deaths` lists the processes that died; `say` shows the user a line. `begins` is called before a
     phase begins, or, where it follows without a pause, as soon as it is known to have begun; `ended` when every request
-    of it has ended. `steady` is shown the live numbers, and tells why they are good enough, if they are. `machine`
-    follows what else happens on this host.
+    of it has ended. `steady` is shown the live numbers, and tells why they are good enough, if they are; `hopeless`, why
+    an objective cannot be met any more. `machine` follows what else happens on this host.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Conduct:
         ended: Callable[[Phase], None] = _nothing,
         steady: Callable[[Phase, Live, float], str | None] = lambda phase, live, elapsed_s: None,
         machine: Machine | None = None,
+        hopeless: Callable[[Live], str | None] = lambda live: None,
     ) -> None:
         self._fleet = fleet
         self._board = board
@@ -91,6 +92,7 @@ class Conduct:
         self._begins = begins
         self._ended = ended
         self._steady = steady
+        self._hopeless = hopeless
         self._told: set[int] = set()
         """Deaths that were said, by the moment they were noticed."""
         self._why: Stop | None = None
@@ -160,6 +162,8 @@ class Conduct:
             self._machine.look(course.phase.name)
             if why := self._steady(course.phase, live, course.elapsed_s()):
                 self._stop(Stop("steady", why), grace_s(course.phase))
+            if why := self._hopeless(live):
+                self._stop(Stop("slo", why), min(grace_s(course.phase), GIVEN_UP_GRACE_S))
             drawn = self._fleet.drawn(first + course.at, course.phase.requests)
             waiting = course.waiting(drawn, live.fields[Field.DRAWN], live.fields[Field.QUEUED])
             tick(course.phase, course.elapsed_s(), waiting)

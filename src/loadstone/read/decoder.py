@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from loadstone import folder as run_folder
 from loadstone.board import Board
 from loadstone.errors import LoadstoneError
-from loadstone.read import columns, scrub, tally
+from loadstone.read import beyond, columns, scrub, tally
 from loadstone.read.columns import Decoded
 from loadstone.read.counting import Counter
 from loadstone.read.flights import flights, take_ended
@@ -158,6 +158,11 @@ class Decoder:
         self._kernel_stamps &= row.scalars["kernel_stamps"]
         if self._block is not None:
             tally.bump(self._block, row.scalars)
+            if self._job.watched and self._is_measured(row.scalars["request"]):
+                beyond.count(self._block, row.scalars, self._job.watched)
+
+    def _is_measured(self, request: int) -> bool:
+        return any(first <= request < stop for first, stop in self._job.measured)
 
     def _write_when_due(self) -> None:
         full = self._row_tokens >= PART_TOKENS or len(self._rows) >= PART_REQUESTS

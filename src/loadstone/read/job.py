@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from loadstone.slo import Watched
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a decoder has to know; its first line of input."""
@@ -32,6 +34,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The board's file; None when nobody watches."""
     blocks: int = 0
     block: int = 0
+    watched: list[Watched] = []
+    """Objectives of which the board has the requests that are beyond them."""
+    measured: list[tuple[int, int]] = []
+    """Numbers of the requests that count for these: from the first on, up to the last, that left out."""
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):

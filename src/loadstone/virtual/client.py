@@ -22,16 +22,17 @@ from loadstone.load.capacity import NEVER_NS
 from loadstone.load.limits import Limit
 from loadstone.load.slots import Launch
 from loadstone.load.stage import Stage
-from loadstone.read import outcome
+from loadstone.read import beyond, outcome
 from loadstone.read.answer import Answer, read_answer
 from loadstone.recording import WireEnd
 from loadstone.sim.http import response
+from loadstone.slo import Watched
 from loadstone.virtual import said
 from loadstone.virtual.moments import REFUSAL_NS
 from loadstone.virtual.pauses import Pauses
 from loadstone.virtual.plan import Plan
 from loadstone.virtual.servers import Call, Server
-from loadstone.virtual.table import Ended, Parts, ended, refused
+from loadstone.virtual.table import COLUMNS, Ended, Parts, ended, refused
 
 SHOWN_EVERY = 256
 """Instants."""
@@ -85,6 +86,8 @@ class Client:
         block: memoryview,
         id_prefix: str,
         counted: bool,
+        watched: Sequence[Watched] = (),
+        measured: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.agenda = Agenda(0, 1, len(servers), plan.rows)
         self._servers = servers
@@ -93,6 +96,8 @@ class Client:
         self._block = block
         self._id_prefix = id_prefix
         self._counted = counted
+        self._watched = watched
+        self._measured = measured
         self._streaming = endpoint.streaming
         self._endpoint = registry.load("endpoints", endpoint.type)
         self._flights: Limit[Call] = Limit(round(endpoint.timeout_s * 1e9))
@@ -308,6 +313,8 @@ class Client:
         block = self._block
         block[_ENDED] += 1
         block[_DECODED] += 1
+        if self._watched and any(first <= call.row.request < stop for first, stop in self._measured):
+            beyond.count(block, dict(zip(COLUMNS, found.row, strict=True)), self._watched)
         if found.outcome not in outcome.SUCCESSES:
             if found.outcome in outcome.FAILURES:
                 block[_FAILED] += 1

@@ -17,6 +17,7 @@ from loadstone.compose import ComposeJob
 from loadstone.config import phase_loads
 from loadstone.folder import PhaseLog
 from loadstone.load.capacity import NEVER_NS
+from loadstone.load.certain import certain
 from loadstone.load.conduct import BY_USER, GIVEN_UP_GRACE_S, Conducted, Stop, grace_s
 from loadstone.load.counted import drawn_rows, due_rows
 from loadstone.load.course import chain, dated
@@ -27,12 +28,14 @@ from loadstone.load.steady import Steady
 from loadstone.load.waiting import Queue, queue
 from loadstone.plan.schedule import Phase
 from loadstone.settle import threshold
+from loadstone.slo import Watched
 from loadstone.tui.simple import Progress
 from loadstone.virtual.client import Client, Watch
 from loadstone.virtual.moments import BASE_NS, LOOK_NS
 from loadstone.virtual.plan import Plan
 from loadstone.virtual.servers import Server
 from loadstone.virtual.table import Parts
+from loadstone.watching import measured_rows
 
 SHOW_S = 0.25
 """Between two looks at the progress and at the user's wishes, in real time."""
@@ -66,7 +69,7 @@ class Began(Watch):
         self._show_s = self._phase_s + SHOW_S
         self.ends: dict[int, tuple[Stage, int]] = {}
         """The phases that are over, and when they were."""
-        if conduct.stops_when_steady:
+        if conduct.stops_when_steady or conduct.watched:
             self.next_ns = self._began_ns + LOOK_NS
 
     @property
@@ -75,11 +78,15 @@ class Began(Watch):
         return self._phases[self._at]
 
     def look(self, now: int) -> None:
-        """See `Watch`: whether what is asked for is known well enough."""
+        """See `Watch`: whether what is asked for is known well enough, or cannot be had any more."""
         self.next_ns = now + LOOK_NS
+        if why := certain(self._conduct.watched, self._conduct.board.live().fields):
+            self._conduct.stop(Stop("slo", why), min(grace_s(self.phase), GIVEN_UP_GRACE_S), now)
+            self.next_ns = NEVER_NS
+            return
         elapsed_s = (now - self._start_ns) / 1e9
         phase = self.phase
-        if phase.name == self._conduct.last_measured:
+        if self._conduct.stops_when_steady and phase.name == self._conduct.last_measured:
             why = self._conduct.steady.look(self._conduct.board.live(), elapsed_s)
             if why:
                 self._conduct.stop(Stop("steady", why), grace_s(phase), now)
@@ -143,6 +150,7 @@ class Conduct:
         say: Callable[[str], None],
         tick: Tick,
         parts: Parts,
+        watched: Sequence[Watched] = (),
     ) -> None:
         self.client = client
         self.plan = plan
@@ -154,6 +162,7 @@ class Conduct:
         self.last_measured = last_measured
         self.interrupted = interrupted
         self.tick = tick
+        self.watched = watched
         self._say = say
         self._parts = parts
         self._store_s = time.monotonic() + STORE_S
@@ -256,7 +265,17 @@ def simulate(
     with closing(Board(board_path, 1, create=True)) as board, closing(Plan(job)) as plan:
         counted = config.input.tokenizer != "none"
         with board.block(0) as block:
-            client = Client(servers, plan, parts, config.endpoint, block, f"{setting.id}-", counted)
+            client = Client(
+                servers,
+                plan,
+                parts,
+                config.endpoint,
+                block,
+                f"{setting.id}-",
+                counted,
+                setting.watched,
+                measured_rows(setting.phases),
+            )
             conduct = Conduct(
                 client,
                 plan,
@@ -272,6 +291,7 @@ def simulate(
                     board.live(), elapsed_s, phase, waiting, took_s
                 ),
                 parts,
+                setting.watched,
             )
             try:
                 conducted = conduct.lead()
