@@ -20,7 +20,8 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 class Interval(_Part, frozen=True, kw_only=True):
     """Where the true value of a statistic lies with the probability `level`, in the metric's unit; see docs/statistics.md.
 
-    `low` and `high` are null, and `reason` says why, where too little is known to give one.
+    `low` and `high` are null, and `reason` says why, where too little is known to give one. `high` alone is null where all
+    that is known is that the true value is at least `low`; `reason` says that too.
     """
 
     low: float | None

@@ -10,7 +10,7 @@ import pytest
 from loadstone.board import FIELDS, Field, Live
 from loadstone.figures import brief
 from loadstone.load import steady
-from loadstone.load.steady import BATCHES, Steady, student
+from loadstone.load.steady import BATCHES, Steady
 
 
 def course(latencies_ms, a_look=10, every_s=0.25):
@@ -148,11 +148,6 @@ def test_of_a_load_too_short_to_judge_that_is_told():
     assert list(judge.unmet()) == [
         "--stop-when request_latency:5 was not met: too little came to know its mean well."
     ]
-
-
-@pytest.mark.parametrize(("freedom", "point"), [(10, 2.2281), (19, 2.0930), (39, 2.0227), (1_000, 1.9623)])
-def test_the_points_of_students_distribution(freedom, point):
-    assert student(freedom) == pytest.approx(point, abs=1e-3)
 
 
 def test_whatever_can_stop_a_load_is_a_metric():

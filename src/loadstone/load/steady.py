@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from statistics import NormalDist, fmean, variance
+from statistics import fmean, variance
 from typing import NamedTuple
 
 from loadstone.board import Field, Live
+from loadstone.estimate.student import t
 from loadstone.figures import brief
 
 BATCHES = 20
@@ -27,7 +28,6 @@ OF_WHAT = "the last three quarters of the phase"
 """What is left: the mean of a report is that of the whole, and differs."""
 MOST_CORRELATED = 0.9
 """Batches that hang together more than this are too short to tell anything."""
-_Z = NormalDist().inv_cdf(0.975)
 
 
 class _Kind(NamedTuple):
@@ -131,7 +131,7 @@ class Steady:
         if together > MOST_CORRELATED:
             return None
         widened = math.sqrt((1 + together) / (1 - together)) if together > 0 else 1.0
-        half = student(len(batches) - 1) * math.sqrt(spread / len(batches)) * widened
+        half = t(len(batches) - 1) * math.sqrt(spread / len(batches)) * widened
         return Interval(mean, half)
 
 
@@ -148,15 +148,6 @@ def _correlation(values: Sequence[float]) -> float:
     mean = fmean(values)
     square = sum((value - mean) ** 2 for value in values)
     return sum((a - mean) * (b - mean) for a, b in pairwise(values)) / square if square else 0.0
-
-
-def student(freedom: int) -> float:
-    """The 97.5 % point of Student's t, by its expansion around the normal one (right to 0.001 from 10 degrees on)."""
-    z, n = _Z, float(freedom)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / n + second / n**2 + third / n**3
 
 
 def _told(name: str, one: Interval) -> str:

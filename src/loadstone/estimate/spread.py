@@ -1,0 +1,111 @@
+"""How far the mean of a series may be from the true one, told by the series itself.
+
+The series is cut into `BATCHES` parts of equal length, in time order (batch means; Law and Kelton, Simulation Modeling and
+Analysis, 9.5.3). Their means hang together far less than the samples do, and what is left between neighbours is taken
+for a process of first order, as in N-Skart (Tafazzoli, Steiger and Wilson, IEEE Trans. Automatic Control 56, 2011):
+the variance of the whole mean is
+
+    s^2 / k * (1 + r) / (1 - r)
+
+with the variance s^2 of the k batch means and their correlation r, freed of its bias in short series (Kendall, 1954:
+the mean of r is less than it should be by (1 + 3 r) / k).
+
+How well that variance is known in turn decides which Student's t it goes with. A queue has quiet hours and rare crowds;
+its variance is known far worse than that of k normal values. So its own variance is estimated in the same way,
+from the squares d^2 of the batches' distances from the mean, and added to that of (1 + r) / (1 - r); the degrees of
+freedom are 2 over the relative variance (Satterthwaite, 1946), less a half, since they are estimated too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadstone.estimate.student import t
+
+Floats = NDArray[np.float64]
+
+BATCHES = 32
+"""Parts of a series: enough to see how they hang together, and as long as that allows."""
+MOST_CORRELATED = 0.9
+"""Batches that seem to hang together more than this do so by their trend; nothing beyond is believed."""
+_NOTICED = 0.5
+"""A correlation counts from this share of its standard error, 1 / sqrt(k), on: below, chance alone would widen the interval."""
+
+
+class Spread(NamedTuple):
+    """What is known of the error of a series' mean."""
+
+    error: float
+    """The standard error, in the unit of the series."""
+    freedom: float
+    """Of Student's t, from 1 on."""
+    skew: float
+    """Skewness of the mean."""
+    inflation: float
+    """How many times its variance is that of as many independent samples; at least 1."""
+
+    @property
+    def t(self) -> float:
+        """The point of Student's t that goes with the error."""
+        return t(self.freedom)
+
+
+def spread(series: Floats) -> Spread:
+    """The error of the mean of at least two values in time order."""
+    count = len(series)
+    own = float(series.var()) / count
+    found = of_batches(means(series))
+    if found.error**2 <= own or own == 0:
+        return found._replace(error=math.sqrt(own), inflation=1.0)
+    return found._replace(inflation=found.error**2 / own)
+
+
+def means(series: Floats) -> Floats:
+    """The means of `BATCHES` parts of nearly equal length; the values themselves where they are fewer than two each."""
+    count = len(series)
+    if count < 2 * BATCHES:
+        return series
+    starts = np.arange(BATCHES) * count // BATCHES
+    sums: Floats = np.add.reduceat(series, starts)
+    return sums / np.diff(starts, append=count)
+
+
+def ranked(values: Floats) -> Floats:
+    """The ranks of values (equal ones share theirs), less their mean: how values hang together, whatever their tail."""
+    ordered = np.sort(values)
+    above = np.searchsorted(ordered, values, side="left")
+    ranks: Floats = (above + np.searchsorted(ordered, values, side="right")) / 2
+    return np.asarray(ranks - ranks.mean(), np.float64)
+
+
+def of_batches(batches: Floats) -> Spread:
+    """The error of the mean of batches of equal weight; its `inflation` is beside that of independent batches."""
+    k = len(batches)
+    apart = batches - batches.mean()
+    squares = apart * apart
+    variance = float(squares.sum()) / (k - 1)
+    if variance == 0:
+        return Spread(0.0, k - 1, 0.0, 1.0)
+    together = _together(apart)
+    excess = squares - squares.mean()
+    of_variance = float(excess.var()) / k * _together(excess) / variance**2
+    of_correlation = 4 * together / k if together > 1 else 0.0
+    relative = of_variance + of_correlation
+    freedom = min(2 / relative if relative else math.inf, k - 1) - 0.5
+    skew = float((apart**3).mean()) / float(squares.mean()) ** 1.5 / math.sqrt(k)
+    return Spread(math.sqrt(variance / k * together), max(freedom, 1.0), skew * math.sqrt(together), together)
+
+
+def _together(apart: Floats) -> float:
+    """(1 + r) / (1 - r), by which correlation between neighbours widens; 1 where none shows. `apart` has the mean 0."""
+    k = len(apart)
+    square = float(apart @ apart)
+    if square == 0 or k < 4:
+        return 1.0
+    r = float(apart[1:] @ apart[:-1]) / square
+    r = min((k * r + 1) / (k - 3), MOST_CORRELATED)
+    return (1 + r) / (1 - r) if r > _NOTICED / math.sqrt(k) else 1.0
