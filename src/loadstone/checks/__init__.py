@@ -22,6 +22,7 @@ from loadstone.checks import (
     server,
     simulated,
     stalls,
+    steady,
     targets,
     warmth,
 )
@@ -47,6 +48,7 @@ CHECKS = (
     load.resource_waits,
     load.warmup_apart,
     saturation,
+    steady.steady_state,
     machine.machine_steal,
     machine.other_load,
     machine.clock_rate,

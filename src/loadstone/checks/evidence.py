@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from loadstone.config.phases import phase_loads
 from loadstone.metrics import Tables, limited
+from loadstone.plan.schedule import Phase
 from loadstone.report import Check, MetricResult, ServerFacts
 
 Verdict = Literal["VALID", "DEGRADED", "INVALID", "NOTE"]
@@ -67,6 +69,17 @@ def all_at_once(tables: Tables) -> NDArray[np.bool_]:
     at_once = (due.min() == due.max()) & (due.count() > 1)
     chosen = pl.col("opens") & at_once.over("phase") & pl.col("phase").cast(pl.String).is_in(found)
     return tables.requests.select(chosen.fill_null(False)).to_series().to_numpy()
+
+
+def even(load: Phase) -> bool:
+    """Whether the load of a phase is the same from its beginning to its end."""
+    if load.index_ramp is not None or len(load.slot_steps) > 1 or len(load.prefill_steps) > 1:
+        return False
+    if not load.timed:
+        return True
+    changes = any(segment.rate != segment.end_rate for segment in load.curve)
+    changes |= any(one.end_rate != other.rate for one, other in pairwise(load.curve))
+    return bool(load.curve) and not changes
 
 
 def slower(tables: Tables) -> str:

@@ -5,7 +5,7 @@ There was none, so nothing could be late, lost or blurred. A check of that would
 
 from __future__ import annotations
 
-from loadstone.checks import arrivals, batching, load, prefix, roofline, server, targets
+from loadstone.checks import arrivals, batching, load, prefix, roofline, server, steady, targets
 from loadstone.checks.evidence import Evidence, answer
 from loadstone.checks.saturation import saturation
 from loadstone.figures import counted
@@ -53,6 +53,7 @@ CHECKS = (
     arrivals.offered_load,
     load.warmup_apart,
     saturation,
+    steady.steady_state,
     server.sample_size,
     server.failures,
     targets.silent_targets,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import polars as pl
 
-from loadstone.checks.evidence import Evidence, Verdict, answer
+from loadstone.checks.evidence import Evidence, Verdict, answer, even
 from loadstone.checks.load import LOCK_LEAVES_OUT
 from loadstone.figures import brief
 from loadstone.metrics import Tables
@@ -37,7 +35,7 @@ def warm_up_leak(evidence: Evidence) -> Check:
     """
     phase = next(iter(evidence.tables.by_phase), None)
     load = next((load for load in evidence.tables.loads), None)
-    if phase is None or load is None or not _even(load):
+    if phase is None or load is None or not even(load):
         return answer(
             NAME, "VALID", None, "%", "the load changes with time, and latencies may change with it."
         )
@@ -58,17 +56,6 @@ def warm_up_leak(evidence: Evidence) -> Check:
     verdict: Verdict = "DEGRADED" if more >= SHIFTED_PERCENT else "NOTE"
     advice = "Warm up for longer: --warmup-duration, or --warmup-request-count."
     return answer(NAME, verdict, more, "%", finding, advice)
-
-
-def _even(load: Phase) -> bool:
-    """Whether the load of a phase is the same from its beginning to its end."""
-    if load.index_ramp is not None or len(load.slot_steps) > 1 or len(load.prefill_steps) > 1:
-        return False
-    if not load.timed:
-        return True
-    changes = any(segment.rate != segment.end_rate for segment in load.curve)
-    changes |= any(one.end_rate != other.rate for one, other in pairwise(load.curve))
-    return bool(load.curve) and not changes
 
 
 def _parts(tables: Tables, load: Phase) -> list[Floats] | None:
