@@ -317,7 +317,7 @@ def goes_on(folder: Path) -> bool:
     return False
 
 
-OUTPUTS = (REPORT, "report.csv", "summary.txt", "requests.jsonl", "inputs.json")
+OUTPUTS = (REPORT, "report.csv", "summary.txt", "requests.jsonl", "inputs.json", "junit.xml")
 """What the exporters write; a new run need not write all of them."""
 OURS = (CONFIG, RUN, PLAN, RECORDING, PARTS, FAULTS, REQUESTS, SERVER_METRICS, LOG, PLOTS, *OUTPUTS)
 """What a new run would otherwise inherit; anything else is not ours to remove."""

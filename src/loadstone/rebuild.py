@@ -22,11 +22,14 @@ NEARLY_FULL_BYTES = 256 << 10
 _FULL_IN_WORDS = re.compile(rf"os error ({'|'.join(str(number) for number in sorted(FULL))})\b")
 
 
-def rebuild(home: Path, secrets: Sequence[str] | None = None, *, show: bool = True) -> Exit:
+def rebuild(
+    home: Path, secrets: Sequence[str] | None = None, *, show: bool = True, slo: Sequence[str] = ()
+) -> Exit:
     """Makes all outputs of a run folder, prints the summary with `show`, and tells the exit code.
 
     What a decoder has left undecoded is stored without the run's `secrets`; None: nobody knows them any more, and what
-    looks like one is left out.
+    looks like one is left out. With `slo` the run is judged by these objectives instead of its own, and no output is
+    written.
 
     Raises `UsageError` when the folder holds no run, `LoadstoneError` when there is no space for its report (nothing
     is deleted then) or the summary cannot be printed.
@@ -38,7 +41,7 @@ def rebuild(home: Path, secrets: Sequence[str] | None = None, *, show: bool = Tr
     except msgspec.DecodeError as error:
         raise UsageError(f"{home / folder.RUN} is damaged: {error}.") from None
     try:
-        text, code = _built(home, log, secrets)
+        text, code = _built(home, log, secrets, slo)
     except Exception as error:
         if is_full(error, home):
             raise no_space(home) from None
@@ -66,7 +69,9 @@ def is_full(error: BaseException, home: Path) -> bool:
         return False
 
 
-def _built(home: Path, log: folder.RunLog, secrets: Sequence[str] | None) -> tuple[str, Exit]:
+def _built(
+    home: Path, log: folder.RunLog, secrets: Sequence[str] | None, slo: Sequence[str]
+) -> tuple[str, Exit]:
     """The summary and the exit code, when every file is written."""
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -77,7 +82,7 @@ def _built(home: Path, log: folder.RunLog, secrets: Sequence[str] | None) -> tup
     if log.end == "aborted" and not log.phases:
         salvage.salvage(home)
     tables.build(home, secrets)
-    report = write_all(summary.summarise(home), home)
+    report = summary.summarise(home, slo) if slo else write_all(summary.summarise(home), home)
     width = shutil.get_terminal_size((100, 40)).columns
     color = wants_color(sys.stdout, os.environ)
     return console.render(report, width=width, color=color, folder=home), summary.exit_code(report)

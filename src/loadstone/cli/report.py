@@ -24,9 +24,19 @@ from loadstone.errors import Exit, LoadstoneError, UsageError
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="FILE", help="With --format: to this file."
 )
+@click.option(
+    "--slo",
+    multiple=True,
+    metavar="METRIC.STAT<LIMIT,...",
+    help="Judge the run by these objectives instead of its own: summary and exit code only, no file is written.",
+)
 @verbose
-def report(folder: Path, form: str | None, output: Path | None, verbose: bool) -> int:
+def report(folder: Path, form: str | None, output: Path | None, slo: tuple[str, ...], verbose: bool) -> int:
     """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's or a study's folder, recorded."""
+    if slo and (form is not None or (folder / "study.json").is_file()):
+        raise UsageError(
+            "--slo: judges one run, and has no effect with --format or on a study; leave it out."
+        )
     if form is not None:
         return _written(folder, form, output)
     if output is not None:
@@ -41,7 +51,7 @@ def report(folder: Path, form: str | None, output: Path | None, verbose: bool) -
     from loadstone.rebuild import rebuild  # the analysis; not needed to find a mistake in the path
 
     try:
-        return rebuild(folder)
+        return rebuild(folder, slo=slo)
     except LoadstoneError:
         raise
     except Exception as error:  # somebody else may have written anything into these files

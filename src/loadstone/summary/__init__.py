@@ -7,6 +7,7 @@ requests, and for one metric at a time at most 16 bytes a token.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from loadstone.summary import at_least, groups
 from loadstone.summary.load import load_facts
 from loadstone.summary.measure import measure
 from loadstone.summary.notices import notices
-from loadstone.summary.objectives import verdicts
+from loadstone.summary.objectives import judged_by, verdicts
 from loadstone.summary.outcomes import outcomes
 from loadstone.summary.series import series
 from loadstone.summary.server import server_facts
@@ -45,13 +46,15 @@ _FILES = {
 """What is in a run's folder beside the exports, by role."""
 
 
-def summarise(folder: Path) -> Report:
-    """The report of the run in `folder`.
+def summarise(folder: Path, slo: Sequence[str] = ()) -> Report:
+    """The report of the run in `folder`; with `slo` by these objectives instead of its own.
 
     Raises `LoadstoneError` when the folder holds no finished run, or a table that is not this run's.
     """
     table = _table(folder)
     run = run_folder.read_run(folder)
+    if slo:
+        run.config = judged_by(run.config, slo)
     tables = Tables.read(table, run)
     evidence = _evidence(tables)
     evidence = evidence._replace(server=server_facts(folder, table, tables, evidence.metrics))

@@ -13,20 +13,23 @@ with them. The least and the greatest value, and counts of things in this run, a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from loadstone.config import Config
 from loadstone.estimate import LEVEL, Estimate, share
 from loadstone.figures import brief
 from loadstone.metrics import Tables, all_metrics, of_one, per_request
-from loadstone.metrics._objectives import of_run
+from loadstone.metrics._objectives import kinds, of_run, settled
+from loadstone.plan import schedule
 from loadstone.report import Interval, MetricResult, SloVerdict
-from loadstone.slo import Objective
+from loadstone.slo import Objective, objectives, split
 from loadstone.stats import PERCENTILES
 
 ADJUSTED = "adjusted_"
@@ -51,6 +54,18 @@ class _Judged(NamedTuple):
 def verdicts(tables: Tables, metrics: Mapping[str, MetricResult]) -> tuple[SloVerdict, ...]:
     """A verdict for every objective of the run that is not about each request."""
     return tuple(_verdict(one, tables, metrics) for one in of_run(tables.config))
+
+
+def judged_by(config: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    """A run's configuration with other objectives; with other limits for each request where these have some.
+
+    Raises `UsageError` for an objective that is none, or that this run can have no value for.
+    """
+    asked = msgspec.convert(config, Config)
+    each = any(one.each for one in objectives(texts, kinds()))
+    slo = replace(asked.slo, objectives=tuple(split(texts)), goodput={} if each else asked.slo.goodput)
+    made = settled(replace(asked, slo=slo), schedule.phases(asked.load, asked.input))
+    return {**config, "slo": msgspec.to_builtins(made.slo)}
 
 
 def _verdict(one: Objective, tables: Tables, metrics: Mapping[str, MetricResult]) -> SloVerdict:
