@@ -417,6 +417,23 @@ class ServerLatency(_Part, frozen=True, kw_only=True):
     """Why there is nothing to compare; null: there is."""
 
 
+class ServerSpeculation(_Part, frozen=True, kw_only=True):
+    """Speculative decoding by the server's own counters over the measured phases, all requests together.
+
+    Where it has no counters but a gauge (SGLang), the gauge's mean over time and nothing else.
+    """
+
+    acceptance_length: float | None = None
+    """Tokens that a step brought: 1 + accepted / drafts."""
+    draft_acceptance_rate: float | None = None
+    """Share of the drafted tokens that were accepted, 0 to 1."""
+    position_acceptance: tuple[float, ...] = ()
+    """Of the drafts, the share whose token at the first, second, ... position was accepted."""
+    drafts: float | None = None
+    draft_tokens: float | None = None
+    accepted_tokens: float | None = None
+
+
 class ServerFacts(_Part, frozen=True, kw_only=True):
     """One server by its own Prometheus page, while the measured phases lasted.
 
@@ -451,6 +468,7 @@ class ServerFacts(_Part, frozen=True, kw_only=True):
     generation_tokens: float | None = None
     time_to_first_token: ServerLatency | None = None
     inter_token_latency: ServerLatency | None = None
+    speculation: ServerSpeculation | None = None
     resets: int | None = None
     """How often a counter began anew: the server was started again."""
     reasons: dict[str, str] = {}

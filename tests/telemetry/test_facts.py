@@ -6,7 +6,7 @@ import pytest
 
 from loadstone.folder import ScrapeFault, ScrapeLog
 from loadstone.report import ServerLatency
-from loadstone.telemetry.facts import LEAST_READS, NO_COUNTER, NO_TABLE, NOT_TOLD, facts
+from loadstone.telemetry.facts import LEAST_READS, NO_COUNTER, NO_METRIC, NO_TABLE, NOT_TOLD, facts
 from loadstone.telemetry.pages import Pages
 from loadstone.telemetry.parse import Parser
 from loadstone.telemetry.store import Scrape, write
@@ -75,7 +75,7 @@ def test_a_page_of_vllm(read):
     assert (found.preemptions, found.prompt_tokens, found.generation_tokens) == (2.0, 500.0, 40.0)
     assert found.time_to_first_token == ServerLatency(server_ms=125.0, server_count=10.0)
     assert found.inter_token_latency == ServerLatency(server_ms=12.5, server_count=50.0)
-    assert (found.resets, found.reasons) == (0, {})
+    assert (found.resets, found.reasons) == (0, {"speculation": NO_METRIC})
 
 
 def test_a_page_of_sglang_which_tells_the_same_again_by_priority(read):
@@ -103,7 +103,7 @@ sglang:generation_tokens_total {2 * n}
     )
     assert (found.prefix_cache_hit_rate, found.prompt_tokens, found.generation_tokens) == (0.5, 60.0, 12.0)
     assert found.preemptions is None
-    missing = ("preemptions", "time_to_first_token", "inter_token_latency")
+    missing = ("preemptions", "time_to_first_token", "inter_token_latency", "speculation")
     assert found.reasons == dict.fromkeys(missing, "the page has no such metric")
 
 
@@ -127,6 +127,7 @@ llamacpp:tokens_predicted_total {3 * n}
         "kv_cache_usage_mean",
         "preemptions",
         "prefix_cache_hit_rate",
+        "speculation",
         "time_to_first_token",
     ]
 
@@ -216,7 +217,11 @@ def test_without_rows_every_null_has_the_true_reason(told, fault, why):
 
 def test_where_the_reader_told_nothing_its_rows_are_counted(read):
     found = facts(ScrapeLog(page="page"), read(vllm), 0, 60)
-    assert (found.scrapes, found.failed, found.reasons) == (7, None, {"failed": NOT_TOLD})
+    assert (found.scrapes, found.failed, found.reasons) == (
+        7,
+        None,
+        {"failed": NOT_TOLD, "speculation": NO_METRIC},
+    )
 
 
 # ---- ranks ----

@@ -33,6 +33,8 @@ def _told(page: ServerFacts) -> list[str]:
         told.append(f"KV cache {100 * page.kv_cache_usage_mean:.3g} %{top}")
     if page.prefix_cache_hit_rate is not None:
         told.append(f"prefix cache hits {100 * page.prefix_cache_hit_rate:.3g} %")
+    if page.speculation is not None and page.speculation.acceptance_length is not None:
+        told.append(f"speculation {page.speculation.acceptance_length:.3g} tokens a step")
     if page.preemptions:
         told.append(f"preemptions {page.preemptions:,.0f}")
     return told

@@ -18,8 +18,9 @@ from loadstone.read.outcome import SUCCESSES
 from loadstone.report import MetricResult, ServerFacts, ServerLatency, ServerTokens
 from loadstone.summary.measure import measure
 from loadstone.telemetry.engines import ENGINES
-from loadstone.telemetry.facts import LATENCIES, NO_COUNTER, NO_METRIC, counted, facts, unknown
+from loadstone.telemetry.facts import LATENCIES, NO_COUNTER, NO_METRIC, facts, unknown
 from loadstone.telemetry.pages import Pages
+from loadstone.telemetry.series import counted
 
 DAMAGED = "the table of the pages is damaged"
 NOT_MEASURED = "nothing was measured"

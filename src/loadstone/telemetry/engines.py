@@ -30,6 +30,16 @@ class Names(NamedTuple):
     """Histograms in seconds, by their families: from a request's arrival to its first token,"""
     inter_token_latency: tuple[str, ...]
     """and from one token to the next."""
+    drafts: tuple[str, ...] = ()
+    """Speculative decoding: drafts that were checked, one a sequence and step,"""
+    draft_tokens: tuple[str, ...] = ()
+    """their tokens,"""
+    draft_accepted: tuple[str, ...] = ()
+    """those of them that were accepted,"""
+    accepted_at: tuple[str, ...] = ()
+    """and the same for each `position` in a draft."""
+    accept_length: tuple[str, ...] = ()
+    """A gauge where there are no such counters: tokens that a step brought."""
 
 
 ENGINES: Mapping[Name, Names] = {
@@ -45,6 +55,10 @@ ENGINES: Mapping[Name, Names] = {
         generation_tokens=("vllm:generation_tokens_total",),
         time_to_first_token=("vllm:time_to_first_token_seconds",),
         inter_token_latency=("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"),
+        drafts=("vllm:spec_decode_num_drafts_total",),
+        draft_tokens=("vllm:spec_decode_num_draft_tokens_total",),
+        draft_accepted=("vllm:spec_decode_num_accepted_tokens_total",),
+        accepted_at=("vllm:spec_decode_num_accepted_tokens_per_pos_total",),
     ),
     "sglang": Names(
         prefix="sglang:",
@@ -58,6 +72,7 @@ ENGINES: Mapping[Name, Names] = {
         generation_tokens=("sglang:generation_tokens_total",),
         time_to_first_token=("sglang:time_to_first_token_seconds",),
         inter_token_latency=("sglang:inter_token_latency_seconds",),
+        accept_length=("sglang:spec_accept_length",),
     ),
     "llama.cpp": Names(
         prefix="llamacpp:",

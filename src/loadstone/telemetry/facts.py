@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 
 from loadstone.folder import ScrapeLog
-from loadstone.report import ServerFacts, ServerLatency
-from loadstone.telemetry.engines import ENGINES, Names, engine_of, told_once
-from loadstone.telemetry.pages import Increase, Ints, Pages, Track, greatest, increase, mean_over_time
+from loadstone.report import ServerFacts, ServerLatency, ServerSpeculation
+from loadstone.telemetry import speculation
+from loadstone.telemetry.engines import ENGINES, Names, engine_of
+from loadstone.telemetry.pages import Ints, Pages, Track, greatest, mean_over_time
+from loadstone.telemetry.series import counted, counts, tracks
 
 NO_PAGE = "no page was read"
 NO_TABLE = "the table of the pages (server_metrics.parquet) is missing, or has none of this page"
@@ -24,6 +26,8 @@ NO_METRIC = "the page has no such metric"
 NO_COUNTER = "the page had it below zero, or as no number: it counts nothing"
 UNKNOWN_ENGINE = "the page has no metrics of vLLM, SGLang or llama.cpp"
 FEW = "the page was not read both before and after the load that was measured"
+NOT_ALL_THE_TIME = "it was not on the page all the time"
+NO_DRAFT = "nothing was drafted"
 LEAST_READS = 5
 """Within a stretch, for a gauge to be told: between two reads anything may have been."""
 LATE = 2
@@ -58,6 +62,7 @@ def facts(
     for latency in LATENCIES:
         told.latency(latency, getattr(names, latency))
     told.hit_rate(names)
+    told.speculation(names)
     return msgspec.structs.replace(known, reasons=told.reasons, resets=told.resets, **told.numbers)
 
 
@@ -80,43 +85,6 @@ def _why_none(log: ScrapeLog) -> str:
     if log.scrapes:
         return NO_TABLE
     return f"{NO_PAGE}: {log.faults[0].fault}" if log.faults else NO_PAGE
-
-
-def counted(pages: Pages, samples: tuple[str, ...], from_ns: int, to_ns: int) -> Increase | None:
-    """By how much the first of these counters that the page has grew, all its series together.
-
-    None where it has none, or what it has cannot be one.
-    """
-    if not counts(pages, samples):
-        return None
-    found = [
-        more for track in _tracks(pages, samples) if (more := increase(track, from_ns, to_ns)) is not None
-    ]
-    if not found:
-        return None
-    return found[0]._replace(
-        value=sum(more.value for more in found), resets=max(more.resets for more in found)
-    )
-
-
-def counts(pages: Pages, samples: tuple[str, ...]) -> bool:
-    """Whether the first of these samples that the page has can be a counter; also where it has none."""
-    name = _first(pages, samples)
-    return name is None or pages.counts(name)
-
-
-def _first(pages: Pages, samples: tuple[str, ...]) -> str | None:
-    """The first of these samples that the page has."""
-    return next((name for name in samples if name in pages.names), None)
-
-
-def _tracks(pages: Pages, samples: tuple[str, ...]) -> list[Track]:
-    """The series of the first of these samples that the page has, every request once."""
-    name = _first(pages, samples)
-    if name is None:
-        return []
-    found = list(pages.tracks(name))
-    return [found[place] for place in told_once(track.labels for track in found)]
 
 
 class _Told:
@@ -154,22 +122,43 @@ class _Told:
 
     def gauge(self, name: str, samples: tuple[str, ...]) -> None:
         """Its mean from the first read on and its greatest value, of all engines behind the page."""
-        tracks = _tracks(self._pages, samples)
+        found = tracks(self._pages, samples)
         why, mean, most = self._seldom(), None, None
-        if tracks and why is None:
+        if found and why is None:
             first_ns = int(self._inside_ns[0])
-            means = [mean_over_time(track, first_ns, self._to_ns) for track in tracks]
-            whole = [mean for mean in means if mean is not None]
-            mean = sum(whole) if len(whole) == len(means) else None
+            means = self._means(found)
             if name == "kv_cache_usage":
-                mean = None if mean is None else mean / len(whole)
-                tops = [greatest(track, first_ns, self._to_ns) for track in tracks]
+                mean = sum(means) / len(means) if means else None
+                tops = [greatest(track, first_ns, self._to_ns) for track in found]
                 most = max((top for top in tops if top is not None), default=None)
             else:
-                most = greatest(_together(tracks), first_ns, self._to_ns)
-        why = why + self._fault if why else "it was not on the page all the time"
+                mean = sum(means) if means else None
+                most = greatest(_together(found), first_ns, self._to_ns)
+        why = why + self._fault if why else NOT_ALL_THE_TIME
         self._note(f"{name}_mean", mean, samples, why)
         self._note(f"{name}_max", most, samples, why)
+
+    def speculation(self, names: Names) -> None:
+        """What drafts came to: by counters; where the page has none, as a gauge says, the mean of all engines."""
+        if any(name in self._pages.names for name in names.drafts):
+            found = speculation.by_counters(self._pages, names, self._from_ns, self._to_ns)
+            why = self._why(names.drafts, names.draft_tokens, names.draft_accepted)
+            if found is not None and not found.drafts:
+                found, why = None, NO_DRAFT
+            self._note("speculation", found, names.drafts, why)
+            return
+        seldom = self._seldom()
+        means = [] if seldom else self._means(tracks(self._pages, names.accept_length))
+        length = sum(means) / len(means) if means else 0
+        found = ServerSpeculation(acceptance_length=length) if length else None
+        why = seldom + self._fault if seldom else NO_DRAFT if means else NOT_ALL_THE_TIME
+        self._note("speculation", found, names.accept_length, why)
+
+    def _means(self, found: list[Track]) -> list[float]:
+        """The means of gauges over the stretch from the first read in it on; none where one is not known in all of it."""
+        means = [mean_over_time(track, int(self._inside_ns[0]), self._to_ns) for track in found]
+        whole = [mean for mean in means if mean is not None]
+        return whole if len(whole) == len(means) else []
 
     def _added(self, samples: tuple[str, ...]) -> float | None:
         """What was added to a counter; None where the pages do not cover the stretch."""
