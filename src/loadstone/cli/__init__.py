@@ -21,6 +21,7 @@ VERBS = {
     "roofline": "How fast a model can be on a device; fit it to runs.",
     "simulate": "Serve the built-in engine over HTTP.",
     "plan": "How many devices a load needs, and at what cost.",
+    "explain": "What a metric means, and why other tools' numbers differ.",
 }
 
 

@@ -7,6 +7,7 @@ import sys
 from itertools import groupby
 
 from loadstone.metrics import NEEDS, Metric, all_metrics
+from loadstone.metrics._namesakes import Namesake, namesakes
 
 _INTRO = """\
 # Metrics
@@ -20,6 +21,11 @@ a closed loop the moment the slot freed), `sent` (just before the first byte goe
 count, mean, min, max, std (of the population) and the percentiles p1 p5 p10 p25 p50 p75 p90 p95 p99 p99.9
 (linear interpolation). A percentile with fewer than 10 samples expected beyond it is marked as thin. A metric
 that cannot be computed is null with a reason, never 0.
+
+*Elsewhere* says what other tools call the same thing, how they compute it, and why their number differs; where nothing
+differs but the tool's clock and its count of tokens, it says no more. Read in the sources of AIPerf 0.13, GenAI-Perf (the
+repository of perf_analyzer), vLLM 0.32, SGLang 0.5.23, GuideLLM 0.8.1, inference-perf 7de5ef2, genai-bench 0.0.5, EvalScope 1.14.1
+and llmperf f1d6bed. `loadstone explain METRIC` prints it, by their names as well.
 """
 
 
@@ -36,7 +42,22 @@ def _chapter(module: str, metrics: list[Metric]) -> str:
 
 
 def _section(metric: Metric) -> str:
-    return f"### {metric.name}\n\n{_facts(metric)}\n\n{inspect.cleandoc(metric.doc)}\n"
+    parts = [f"### {metric.name}", _facts(metric), inspect.cleandoc(metric.doc), *_elsewhere(metric.name)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _elsewhere(name: str) -> list[str]:
+    """How other tools compute theirs, as one list; empty where none is known to."""
+    told = namesakes(name)
+    if not told:
+        return []
+    return ["Elsewhere:\n" + "\n".join(map(_namesake, told))]
+
+
+def _namesake(one: Namesake) -> str:
+    names = ", ".join(f"`{name}`" for name in one.names)
+    differs = f" Differs: {one.differs}." if one.differs else ""
+    return f"- {one.tool}, {names}: {one.how}.{differs}"
 
 
 def _facts(metric: Metric) -> str:

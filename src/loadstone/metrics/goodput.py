@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from loadstone.figures import counted
 from loadstone.metrics import Missing, Number, Result, Tables, all_metrics, metric, per_request
+from loadstone.metrics._evenly import evenly
 from loadstone.metrics.throughput import left_out
+from loadstone.stats import Floats
 
 ORDER = 30
 
@@ -21,7 +23,8 @@ ORDER = 30
 @metric("goodput", unit="requests/s", better="higher", needs=("objectives", "attempt", "window"))
 def goodput(tables: Tables) -> Result:
     """Requests that met every objective / window (request goodput, as in DistServe and vLLM)."""
-    return float(met(tables).sum() / tables.window_s)
+    good = met(tables).astype(float)
+    return Number(float(good.sum() / tables.window_s), evenly=evenly(tables, good))
 
 
 @metric("good_request_count", unit="requests", better="higher", needs=("objectives", "attempt"))
@@ -37,12 +40,13 @@ def token_goodput(tables: Tables) -> Result:
     known, unknown = good & np.isfinite(tokens), good & np.isnan(tokens)
     if unknown.any() and not known.any():
         return Missing("the number of tokens is not known for any answer that met them.")
-    return Number(float(tokens[known].sum() / tables.window_s), left_out(unknown))
+    brought = np.where(known, tokens, 0.0)
+    return Number(float(brought.sum() / tables.window_s), left_out(unknown), evenly(tables, brought))
 
 
 @metric("goodput_attainment", unit="%", better="higher", needs=("objectives", "attempt"))
 def goodput_attainment(tables: Tables) -> Result:
-    """Share of all requests sent that met every objective; failed and cut ones did not.
+    """Share of all requests sent that met every objective: 100 good / sent; failed and cut ones did not.
 
     Those that were cancelled because the plan said so are left out: they could not.
     """
@@ -51,7 +55,22 @@ def goodput_attainment(tables: Tables) -> Result:
     if not sent:
         return Missing("every request was cancelled as asked.")
     note = f"{counted(asked, 'request')} cancelled as asked left out." if asked else None
-    return Number(float(100 * met(tables).sum() / sent), note)
+    judged = tables.attempted & ~tables.cancelled
+    order = tables.sending_order[judged[tables.sending_order]]
+    return Number(
+        float(100 * met(tables).sum() / sent), note, hits=met(tables)[order], values=_used(tables)[order]
+    )
+
+
+def _used(tables: Tables) -> Floats:
+    """For every request, how much of its limits it used: the largest share of one, 1 being just met; 2 where it has no value."""
+    used = np.zeros(len(tables.requests))
+    for name, limit in tables.goodput.items():
+        values = per_request(name, tables)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = limit / values if all_metrics()[name].better == "higher" else values / limit
+        used = np.maximum(used, np.where(np.isfinite(share), share, 2.0))
+    return used
 
 
 def met(tables: Tables) -> NDArray[np.bool_]:

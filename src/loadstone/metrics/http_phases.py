@@ -72,8 +72,8 @@ def residual_ns(tables: Tables) -> NDArray[np.int64]:
 
 @metric("http_req_blocked", unit="ms", better="lower", needs=("success",))
 def http_req_blocked(tables: Tables) -> Each:
-    """How long a request waited at the client: from when it was due until connecting began, or until it was sent on a
-    kept-alive connection.
+    """How long a request waited at the client: (connect - due) + (sent - connected), or sent - due on a kept-alive
+    connection.
 
     The wait for a slot, for its turn to connect and for the client itself, and the moment between the connection standing
     and the send. In a closed loop it is due when its slot frees, so there this is the client's own time. k6 and AIPerf begin
@@ -84,7 +84,7 @@ def http_req_blocked(tables: Tables) -> Each:
 
 @metric("http_req_dns_lookup", unit="ms", better="lower", needs=("connections", "success"))
 def http_req_dns_lookup(tables: Tables) -> Each:
-    """Time to look up the server's name: 0 for every request, by construction.
+    """Time to look up the server's name = 0 for every request, by construction.
 
     Names are resolved once, before the run, and requests go to the address; how long that took is not in any number here.
     AIPerf resolves for each new connection, from a cache.
@@ -166,7 +166,7 @@ def http_req_total(tables: Tables) -> Each:
 
 @metric("http_req_connection_reused", unit="%", better="neither", needs=("connections", "attempt"))
 def http_req_connection_reused(tables: Tables) -> Number | Missing:
-    """Share of the requests sent that went on a kept-alive connection.
+    """Share of the requests sent that went on a kept-alive connection: 100 such requests / requests sent.
 
     Of one that was sent twice, since the kept-alive connection had broken, the second connection counts.
     """

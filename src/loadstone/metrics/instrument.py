@@ -52,7 +52,7 @@ def first_token_client_lag(tables: Tables) -> Each:
 
 @metric("shared_reads", unit="%", better="lower", needs=("streaming", "success"))
 def shared_reads(tables: Tables) -> Result:
-    """Share of reads that completed several token events, over successes.
+    """Share of reads that completed several token events, over successes: 100 such reads / reads with one at least.
 
     Such a read dates only its last event exactly; the earlier ones arrived between the previous stamp and
     this one. It is the honest limit of the instrument.
@@ -77,7 +77,10 @@ def undated_events(tables: Tables) -> Result:
 
 @metric("undated_first_tokens", unit="%", better="lower", needs=("streaming", "success"))
 def undated_first_tokens(tables: Tables) -> Result:
-    """Share of streams whose first token is dated by a later one that was read together with it, over successes."""
+    """Share of streams whose first token is dated by a later one that was read together with it: 100 such / streams.
+
+    Over successes.
+    """
     shape = tables.shape
     streams = int((shape.events > 0).sum())
     undated = int((shape.first_events > 1).sum())
