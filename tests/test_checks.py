@@ -27,10 +27,10 @@ def evidence(tables):
     return make
 
 
-def stretch(name, kind, start, end, stop=None, seamless=False):
+def stretch(name, kind, start, end, stop=None, seamless=False, planned=1):
     """The log of a phase; ms."""
     return PhaseLog(
-        name=name, kind=kind, seamless=seamless, first_row=0, planned=1, start_ns=ns(start),
+        name=name, kind=kind, seamless=seamless, first_row=0, planned=planned, start_ns=ns(start),
         stop_ns=ns(end if stop is None else stop), end_ns=ns(end),
     )  # fmt: skip
 
@@ -708,7 +708,10 @@ def test_one_saturated_phase_is_enough_and_is_named(evidence, open_loop, answer)
     for i in range(40):
         due, done = 10_000 + 50 * i, 10_050 + 100 * i
         rows.append(answer(done - 1, done, due=due, sent=due, lag=0.1, phase="high"))
-    phases = [stretch("low", "measured", 0, 4050), stretch("high", "measured", 10_000, 14_000)]
+    phases = [
+        stretch("low", "measured", 0, 4050, planned=40),
+        stretch("high", "measured", 10_000, 14_000, planned=40),
+    ]
     load = {"phases": ({"name": "low", "request_rate": 10.0}, {"name": "high", "request_rate": 20.0})}
     run = evidence(*rows, phases=phases, load=load)
     assert saturated(run)

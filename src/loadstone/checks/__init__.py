@@ -13,7 +13,9 @@ from loadstone.checks import (
     batching,
     client,
     counters,
+    headroom,
     instrument,
+    invariants,
     load,
     machine,
     output,
@@ -35,11 +37,13 @@ from loadstone.report import Certificate, Check
 __all__ = ["CHECKS", "Bound", "Evidence", "bound", "certify", "courses", "saturated", "send_lags_ms"]
 
 CHECKS = (
+    invariants.invariants,
     client.processes,
     client.lost_requests,
     server.succeeded,
     arrivals.offered_load,
     client.client_cpu,
+    headroom.headroom,
     client.client_lag,
     client.first_tokens,
     client.send_lag,

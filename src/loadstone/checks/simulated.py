@@ -5,7 +5,7 @@ There was none, so nothing could be late, lost or blurred. A check of that would
 
 from __future__ import annotations
 
-from loadstone.checks import arrivals, batching, load, prefix, roofline, server, steady, targets
+from loadstone.checks import arrivals, batching, invariants, load, prefix, roofline, server, steady, targets
 from loadstone.checks.evidence import Evidence, answer
 from loadstone.checks.saturation import saturation
 from loadstone.figures import counted
@@ -47,6 +47,7 @@ def stored(evidence: Evidence) -> Check:
 
 
 CHECKS = (
+    invariants.invariants,
     stored,
     server.succeeded,
     simulated,

@@ -30,6 +30,7 @@ from loadstone.export._tables import (
     rows_shown,
     thin_shown,
 )
+from loadstone.export._windows import steady
 from loadstone.figures import counted, figures
 from loadstone.read.outcome import (
     CANCELLED_AS_PLANNED,
@@ -100,7 +101,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
         objectives(report, width, color),
         headline(report, width) + load(report, width) + server(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
-        rates(report.metrics, width),
+        rates(report.metrics, width) + steady(report, width),
         groups(report, width),
         failures(report, width),
     )

@@ -1,7 +1,8 @@
 """`report.csv`: every metric's numbers, each as one row of a tidy table: metric, unit, stat, value, part.
 
-`part` is empty for the whole measurement; `phase NAME`, `target URL`, `model NAME` for a part of the requests, where
-there are several of them (the warm-up's phase counts as one).
+`part` is empty for the whole measurement; `phase NAME`, `target URL`, `model NAME`, `turn NUMBER`, `length TOKENS` for a
+part of the requests, where there are several of them (the warm-up's phase counts as one); `window whole` and `window steady`
+for another stretch of time than the measured one, `slice 0-10 s` for a slice of it.
 
 `value` is always a number, so any reader takes the column as one. The stat `count` has the unit
 `samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
@@ -16,11 +17,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from loadstone.export import replacing
-from loadstone.report import MetricResult, Report
+from loadstone.report import Group, MetricResult, Report
 from loadstone.terminal import escaped
 
 ROLE = "table"
@@ -53,11 +54,20 @@ def write(report: Report, folder: Path) -> None:
 
 
 def parts(report: Report) -> Iterator[tuple[str, Mapping[str, MetricResult]]]:
-    """The whole, then the phases, targets and models of which there are several."""
+    """All that was measured, then its parts, where there are several of a kind, and other stretches of time."""
     yield "", report.metrics
-    for kind, groups in (("phase", report.phases), ("target", report.targets), ("model", report.models)):
+    several: dict[str, Sequence[Group]] = {
+        "phase": report.phases,
+        "target": report.targets,
+        "model": report.models,
+        "turn": report.turns,
+        "length": report.lengths,
+    }
+    for kind, groups in several.items():
         if len(groups) > 1:
             yield from ((f"{kind} {group.name}", group.metrics) for group in groups)
+    yield from ((f"window {one.name}", one.metrics) for one in report.windows if one.name != "measured")
+    yield from ((f"slice {one.name}", one.metrics) for one in report.timeslices)
 
 
 def lines(name: str, result: MetricResult) -> Iterator[Line]:

@@ -22,6 +22,7 @@ from loadstone.read.outcome import FAILURES, SUCCESSES
 from loadstone.roofline.validation import caution
 from loadstone.summary.shape import about_load
 from loadstone.summary.transport import about_transport
+from loadstone.summary.windows import about_slices
 
 FAILED_SHARE = 0.01
 """Failures of a warm-up or a cooldown are worth a notice from this share of its requests on."""
@@ -44,6 +45,7 @@ def notices(evidence: Evidence) -> tuple[str, ...]:
         *_about_censored(evidence),
         *about_load(tables),
         *_about_tables(tables),
+        *about_slices(tables),
     )
     return tuple(dict.fromkeys((*tables.run.notices, *found)))
 

@@ -7,8 +7,7 @@ latencies of the requests that were sent in them, however late they were answere
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -47,19 +46,37 @@ def slices(tables: Tables) -> tuple[Window, ...]:
     """The time from the start of the measurement to the last event in slices as long as was asked for; the last one may be
     shorter, and is marked then. None where that would be more than `MOST_SLICES`.
     """
-    length_s, window_ns, start_ns = tables.config.output.slice_duration_s, tables.window_ns, tables.start_ns
-    if length_s is None or window_ns is None or start_ns is None:
+    window_ns, start_ns, number = tables.window_ns, tables.start_ns, _slices(tables)
+    if window_ns is None or start_ns is None or not 0 < number <= MOST_SLICES:
         return ()
-    length_ns = max(round(length_s * 1e9), 1)
-    number = math.ceil((window_ns[1] - start_ns) / length_ns)
-    if number > MOST_SLICES:
-        return ()
+    length_ns = _slice_ns(tables)
     edges_ns = start_ns + length_ns * np.arange(number + 1)
     whole = edges_ns[-1] == window_ns[1]
     edges_ns[-1] = window_ns[1]
     ends_s = [f"{_since(edge_ns, start_ns):.10g}" for edge_ns in edges_ns.tolist()]
     found = _cut(tables, [f"{start}-{stop} s" for start, stop in pairwise(ends_s)], edges_ns)
     return (*found[:-1], replace(found[-1], complete=bool(whole)))
+
+
+def about_slices(tables: Tables) -> Iterator[str]:
+    """That there are too many slices to tell of."""
+    if (number := _slices(tables)) > MOST_SLICES:
+        yield (
+            f"--slice-duration {tables.config.output.slice_duration_s:g} makes {number:,} slices of this run, and a report"
+            f" has {MOST_SLICES:,} at most: none is told of."
+        )
+
+
+def _slices(tables: Tables) -> int:
+    """How many slices there would be; 0 where none were asked for, or nothing was measured."""
+    window_ns, start_ns = tables.window_ns, tables.start_ns
+    if tables.config.output.slice_duration_s is None or window_ns is None or start_ns is None:
+        return 0
+    return -((start_ns - window_ns[1]) // _slice_ns(tables))
+
+
+def _slice_ns(tables: Tables) -> int:
+    return max(round((tables.config.output.slice_duration_s or 0.0) * 1e9), 1)
 
 
 def _plain(
