@@ -16,6 +16,7 @@ from loadstone.folder import DeathLog, PhaseLog, write_run
 from loadstone.metrics import names
 from loadstone.read.faults import Evidence
 from loadstone.read.outcome import OUTCOMES
+from loadstone.read.schema import LATER
 from loadstone.report import Failing, Report
 from loadstone.summary import exit_code, summarise
 
@@ -150,6 +151,23 @@ def test_a_folder_without_a_run_is_refused(missing, folder_of, answer):
     (folder / missing).unlink()
     with pytest.raises(LoadstoneError, match=f"{missing} is missing"):
         summarise(folder)
+
+
+def test_a_table_of_an_older_run_is_read_without_the_columns_that_came_later(folder_of, answer):
+    folder = folder_of(answer(5, 6), answer(7, 9))
+    path = folder / run_folder.REQUESTS
+    pl.read_parquet(path).drop(LATER).write_parquet(path)
+    metrics = summarise(folder).metrics
+    assert metrics["time_to_first_token"].mean == 6.0
+    assert metrics["http_req_waiting"].mean is None
+    assert "version" in metrics["http_req_waiting"].reason
+
+
+def test_a_table_without_a_column_that_every_run_has_is_refused(folder_of, answer):
+    path = folder_of(answer(5)) / run_folder.REQUESTS
+    pl.read_parquet(path).drop("sent_ns").write_parquet(path)
+    with pytest.raises(LoadstoneError, match="column sent_ns is missing"):
+        summarise(path.parent)
 
 
 def test_faults_of_one_kind_are_counted_together(folder_of, answer):
