@@ -23,6 +23,14 @@ T0_NS = 2**53 + 1_000_000_001
 _serial = count()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_nobody(tmp_path_factory):
+    """No test sees what the user of this machine keeps in their cache folder (`loadstone calibrate`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 def ns(at_ms):
     return None if at_ms is None else T0_NS + round(at_ms * 1e6)
 
@@ -116,6 +124,7 @@ def run_log():
         rate=None,
         cap=None,
         goodput=None,
+        slo=(),
         planned=1,
         end_ms=1000.0,
         cpu=0.1,
@@ -125,7 +134,7 @@ def run_log():
         config = Config(
             endpoint=EndpointConfig(streaming=streaming),
             load=LoadConfig(**{"request_rate": rate, "concurrency": cap, **(load or {})}),
-            slo=SloConfig(goodput=goodput or {}),
+            slo=SloConfig(goodput=goodput or {}, objectives=tuple(slo)),
         )
         log = RunLog(
             id="r1",
