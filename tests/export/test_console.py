@@ -541,3 +541,22 @@ def test_a_narrow_screen_says_shortly_who_failed(valid: Report) -> None:
     own = {"adjusted_request_latency": adjusted(valid.metrics["request_latency"], "mean", "max", "p99")}
     text = render(msgspec.structs.replace(valid, metrics={**valid.metrics, **own}), width=60, color=False)
     assert "\n +12 failed" in text
+
+
+def test_stalls_are_told_where_there_were_some_and_a_cost_where_there_is_one(valid: Report) -> None:
+    def entries(stalled: float | None, cost: float | None) -> str:
+        own = {
+            "stalled_answers": MetricResult(unit="%", better="lower", mean=stalled),
+            "cost_per_million_output_tokens": MetricResult(unit="USD/M tokens", better="lower", mean=cost),
+        }
+        return render(
+            msgspec.structs.replace(valid, metrics={**valid.metrics, **own}), width=100, color=False
+        )
+
+    told = entries(2.5, 0.42)
+    assert "stalled answers" in told
+    assert " 2.50 %" in told
+    assert "cost of output" in told
+    assert "0.420 USD/M tokens" in told
+    assert "stalled" not in entries(0.0, None)
+    assert "cost" not in entries(None, None)

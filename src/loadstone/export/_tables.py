@@ -45,6 +45,7 @@ MOVED = 0.05
 WAITED_MS = 10.0
 """A p99 above this is a queue, not the lag of sending."""
 ALL_TOKENS = "output_token_throughput_under_load"
+STALLED = "stalled_answers"
 RATES = {
     "output_token_throughput": "output throughput",
     "request_throughput": "request throughput",
@@ -60,6 +61,9 @@ RATES = {
     "inter_token_latency_of_roofline": "ITL of roofline",
     "output_token_throughput_of_roofline": "output of roofline",
     "time_to_first_token_of_roofline": "TTFT of roofline",
+    STALLED: "stalled answers",
+    "cost_per_million_output_tokens": "cost of output",
+    "energy_per_output_token": "energy",
 }
 """Metrics of one number, and what they are called beside their unit; read in pairs."""
 
@@ -251,13 +255,14 @@ def rates_shown(metrics: Metrics) -> list[str]:
     """The metrics of one number that have one.
 
     What was completed stands beside what was offered, or not at all; the tokens of all requests only where some were cut
-    off, which the other throughputs leave out; the load not alone.
+    off, which the other throughputs leave out; stalls where there were some; the load not alone.
     """
     known = [name for name in RATES if name in metrics and metrics[name].mean is not None]
     latency = metrics.get("request_latency")
     of_use = {
         "completed_rate": "offered_rate" in known,
         ALL_TOKENS: latency is not None and latency.cut_off > 0,
+        STALLED: STALLED in known and bool(metrics[STALLED].mean),
     }
     shown = [name for name in known if of_use.get(name, True)]
     return shown if any(metrics[name].better != "neither" for name in shown) else []
