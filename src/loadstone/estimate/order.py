@@ -22,7 +22,7 @@ import numpy as np
 
 from loadstone.estimate import LEAST, LEVEL, Estimate, too_few, withheld
 from loadstone.estimate.beta import binomial_below
-from loadstone.estimate.spread import Floats, of_batches, ranked, spread
+from loadstone.estimate.spread import Floats, means, of_batches, ranked, spread
 from loadstone.histogram import Histogram
 
 METHOD = "order statistics"
@@ -102,7 +102,7 @@ def pooled(histograms: Sequence[Histogram], q: float) -> Estimate:
     middle = whole.quantile(q)
     below = np.array([part.share_below(middle) for part in parts])
     at = float(below @ weights) / float(weights.sum())
-    found = of_batches((below - at) * weights / weights.mean())
+    found = of_batches(means((below - at) * weights / weights.mean()))
     least = math.sqrt(q * (1 - q) / float(weights.sum()))
     error = max(found.error, least)
     low, high = q - found.t * error, q + found.t * error

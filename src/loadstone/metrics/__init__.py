@@ -73,7 +73,8 @@ class Samples(NamedTuple):
     the weights where that is no number of samples.
     `ended` and `censored` are there where we cut some of the requests off: all times that were seen to their end, those
     of such requests included, and those that were not. `batches` are the same samples run by run of equally many
-    requests, in the order of sending: what the interval of a pooled distribution is made from.
+    requests, in the order of sending: what the interval of a pooled distribution is made from. `in_order`: the values are
+    one a request, in the order of sending.
     """
 
     values: Floats | Weighted | Histogram
@@ -82,20 +83,22 @@ class Samples(NamedTuple):
     ended: Floats | None = None
     censored: Floats | None = None
     batches: tuple[Histogram, ...] = ()
+    in_order: bool = False
 
 
 class Number(NamedTuple):
     """A metric that is one number, with a note, and what its interval is made from.
 
     `evenly` is the same number over equal parts of the window, in time order: the value is their mean. `hits` says of each
-    thing that was counted, in the order of sending, whether it was one: the value is their share in percent. Without
-    either the number has no interval.
+    thing that was counted, in the order of sending, whether it was one: the value is their share in percent; `values` are
+    those that made them hits or not. Without either the number has no interval.
     """
 
     value: float
     note: str | None = None
     evenly: Floats | None = None
     hits: NDArray[np.bool_] | None = None
+    values: Floats | None = None
 
 
 class Missing(NamedTuple):
@@ -324,7 +327,9 @@ def _distribution(each: Each, tables: Tables) -> Samples | Missing:
     kept = known if each.failed_too else known & tables.succeeded
     ended, censored = _cut_off(each, known, kept, tables)
     if kept.any():
-        return Samples(each.values[kept], each.note, ended=ended, censored=censored)
+        sent = tables.sending_order
+        values = each.values[sent[kept[sent]]]
+        return Samples(values, each.note, ended=ended, censored=censored, in_order=True)
     none = each.none if each.failed_too or tables.succeeded.any() else NEEDS["success"].reason
     none = none if tables.attempted.any() else _lost(tables) or none
     return Missing(none, ended, censored)

@@ -279,6 +279,12 @@ class Tables:
         return tuple(self.of_phases(*(log.name for log in group)) for group in groups)
 
     @cached_property
+    def sending_order(self) -> Ints:
+        """Where the requests stand in the order in which they were sent; one that never was stands where it was due."""
+        sent_ns = self.requests.select(pl.coalesce("sent_ns", "due_ns")).to_series()
+        return sent_ns.arg_sort(nulls_last=True).cast(pl.Int64).to_numpy()
+
+    @cached_property
     def window_ns(self) -> tuple[int, int] | None:
         """From the first send to the last event of the phases; None when nothing was sent.
 

@@ -77,7 +77,9 @@ def error_rate(tables: Tables) -> Result:
     failed, good = int(tables.failed.sum()), int(tables.succeeded.sum())
     if not failed + good:
         return Missing(f"every request is left out: {left_out}.")
-    return Number(100 * failed / (failed + good), f"{left_out} left out." if left_out else None)
+    order = tables.sending_order[(tables.failed | tables.succeeded)[tables.sending_order]]
+    note = f"{left_out} left out." if left_out else None
+    return Number(100 * failed / (failed + good), note, hits=tables.failed[order])
 
 
 def _left_out(tables: Tables) -> str:

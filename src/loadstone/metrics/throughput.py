@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from loadstone.figures import brief, counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
+from loadstone.metrics._evenly import evenly
 from loadstone.metrics.latency import mean_gap_ms, time_to_first_token
 from loadstone.stats import Floats
 
@@ -24,7 +25,8 @@ _UNKNOWN = "the number of tokens is not known for any answer."
 @metric("request_throughput", unit="requests/s", better="higher", needs=("success", "window"))
 def request_throughput(tables: Tables) -> Result:
     """Successful requests / window."""
-    return float(tables.succeeded.sum() / tables.window_s)
+    succeeded = tables.succeeded.astype(float)
+    return Number(float(succeeded.sum() / tables.window_s), evenly=evenly(tables, succeeded))
 
 
 @metric("output_token_throughput", unit="tokens/s", better="higher", needs=("success", "window"))
@@ -135,12 +137,12 @@ def left_out(unknown: NDArray[np.bool_]) -> str | None:
 
 
 def _rate(tables: Tables, *columns: str) -> Number | Missing:
-    counts = np.stack([tables.number(name)[tables.succeeded] for name in columns])
-    totals = counts.sum(axis=0)
-    known, unknown = np.isfinite(totals), np.isnan(totals)
+    totals = np.stack([tables.number(name) for name in columns]).sum(axis=0)
+    known, unknown = tables.succeeded & np.isfinite(totals), tables.succeeded & np.isnan(totals)
     if not known.any():
         return Missing(_UNKNOWN)
-    return Number(float(totals[known].sum() / tables.window_s), left_out(unknown))
+    tokens = np.where(known, totals, 0.0)
+    return Number(float(tokens.sum() / tables.window_s), left_out(unknown), evenly(tables, tokens))
 
 
 def _sending_ns(tables: Tables) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from loadstone.metrics import Metric, Missing, Number, Samples, Tables
 from loadstone.report import MetricResult
 from loadstone.stats import PERCENTILES, Floats, Summary, Weighted, summarise, survival, thin
 from loadstone.summary.endless import endless, with_infinity
+from loadstone.summary.intervals import of_number, of_samples
 
 BINNED = "Percentiles are within 0.1 %."
 """The note of what is told from a histogram."""
@@ -31,7 +32,7 @@ def measure(metric: Metric, tables: Tables) -> MetricResult:
 def _number(empty: MetricResult, found: Number) -> MetricResult:
     if not math.isfinite(found.value):
         return replace(empty, reason=f"the value is {found.value}, which is no number.")
-    return replace(empty, count=1, mean=found.value, note=found.note)
+    return replace(empty, count=1, mean=found.value, note=found.note, intervals=of_number(found))
 
 
 def _missing(empty: MetricResult, found: Missing) -> MetricResult:
@@ -48,6 +49,7 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
     if endless(found.values):
         return replace(with_infinity(empty, found.values), note=found.note)
     empty = _with_curve(empty, found, samples)
+    intervals = of_samples(found)
     summary = _summary(found.values)
     if not np.isfinite([summary.min, summary.max]).all():
         return replace(empty, reason="some samples are not finite.")
@@ -59,6 +61,7 @@ def _distribution(empty: MetricResult, found: Samples) -> MetricResult:
         max=summary.max,
         std=summary.std,
         thin=summary.thin,
+        intervals=intervals,
         note=" ".join(filter(None, (found.note, BINNED))) if binned else found.note,
         **summary.percentiles,
     )

@@ -1,0 +1,73 @@
+"""The intervals of one metric: how far its mean, its percentiles or its value can be trusted.
+
+Samples that are one value a request come in the order of sending, a pooled distribution (gaps between tokens) as
+histograms of equal parts of the run, a rate as what was done in equal parts of the window, a share as its hits and misses.
+Levels over time (concurrency), counts and extremes have none; nor have the percentiles with the requests cut off,
+which rest on an assumption that no interval would hold. What each rests on: docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from loadstone.estimate import LEAST, LEVEL, Estimate, batches, order, withheld
+from loadstone.estimate.share import share
+from loadstone.histogram import Histogram
+from loadstone.metrics import Number, Samples
+from loadstone.metrics._evenly import PER_PART
+from loadstone.report import Interval
+from loadstone.stats import PERCENTILES, Floats
+
+STATS = ("p50", "p90", "p95", "p99", "p99_9")
+"""The percentiles that have an interval."""
+
+
+def of_samples(found: Samples) -> dict[str, Interval]:
+    """By statistic, for a distribution. To be asked before its values are sorted."""
+    if found.batches:
+        return _told(_pooled(found.batches))
+    if not found.in_order or isinstance(found.values, Histogram) or np.iscomplexobj(found.values):
+        return {}
+    values = np.asarray(found.values, np.float64)
+    return _told(
+        {
+            "mean": batches.mean(values),
+            **{stat: order.quantile(values, PERCENTILES[stat]) for stat in STATS},
+        }
+    )
+
+
+def of_number(found: Number) -> dict[str, Interval]:
+    """That of a rate or a share; empty where neither its parts nor its hits are known."""
+    if found.hits is not None:
+        hits = share(found.hits, found.values)
+        return _told({"mean": hits._replace(low=_percent(hits.low), high=_percent(hits.high))})
+    if found.evenly is not None:
+        return _told({"mean": _rate(found.evenly)})
+    return {}
+
+
+def _rate(evenly: Floats) -> Estimate:
+    if len(evenly) < LEAST:
+        needs = LEAST * PER_PART
+        return withheld(batches.METHOD, f"the interval of a rate takes {needs} requests that ended.", needs)
+    found = batches.mean(evenly)
+    return found._replace(low=max(found.low or 0.0, 0.0), effective=None)
+
+
+def _pooled(parts: tuple[Histogram, ...]) -> Mapping[str, Estimate]:
+    """Of the samples of all parts together."""
+    weights = np.array([part.weight for part in parts])
+    sums = np.array([part.mean * part.weight if part.weight else 0.0 for part in parts])
+    mean = batches.ratio(sums, weights)._replace(effective=None)
+    return {"mean": mean, **{stat: order.pooled(parts, PERCENTILES[stat]) for stat in STATS}}
+
+
+def _told(found: Mapping[str, Estimate]) -> dict[str, Interval]:
+    return {stat: Interval(level=LEVEL, **one._asdict()) for stat, one in found.items()}
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
