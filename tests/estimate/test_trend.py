@@ -54,6 +54,10 @@ def test_a_drift_of_four_standard_deviations_is_found():
     assert np.mean(found) > 0.85
 
 
+def test_a_smooth_rise_is_found_though_what_a_line_leaves_of_it_hangs_together():
+    assert trend(1 - np.exp(-3 * np.linspace(0, 1, 20))).p < 0.001
+
+
 def test_two_values_have_no_trend():
     with pytest.raises(ValueError, match="three values"):
         trend(np.array([1.0, 2.0]))

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_CORRELATED = 0.95
-"""With more the series is a walk, of which nothing can be told."""
+MOST_CORRELATED = 0.5
+"""More is not taken into account: a smooth rise that is no line leaves neighbours that are alike too, and it would never be
+told from chance. So stationary series whose neighbours are closer than that are taken for a trend more often than p says:
+with r = 0.8 in 7 % of series of 20 at p < 0.01, with r = 0.4 in 3 %, with r = 0 in 0.7 %."""
 
 
 class Trend(NamedTuple):
