@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from functools import cache
 
-from loadstone.metrics._namesakes import aiperf, genai_perf, guidellm, others, sglang, vllm
+from loadstone.metrics._namesakes import aiperf, aiperf_server, genai_perf, guidellm, others, sglang, vllm
 from loadstone.metrics._namesakes._form import Namesake
 from loadstone.slo import SHORT_NAMES
 
@@ -17,6 +17,7 @@ __all__ = ["SHORT", "Namesake", "namesakes", "ours", "words"]
 
 ALL: tuple[Namesake, ...] = (
     *aiperf.NAMESAKES,
+    *aiperf_server.NAMESAKES,
     *genai_perf.NAMESAKES,
     *vllm.NAMESAKES,
     *sglang.NAMESAKES,

@@ -1,4 +1,4 @@
-"""AIPerf 0.13.0."""
+"""AIPerf 0.13.0: latencies, lengths, rates, counts, levels over time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ _TOKENS = "its own tokenizer's count unless --use-server-token-count; ours is th
 _STEPS = (
     "it spreads an answer's tokens over each gap, so a chunk of many tokens behind a short gap makes a maximum that no"
     " server reached; ours are in steps of 10 ms"
-)
-_PHASES = (
-    "its sending starts before there is a connection, so waiting for one, DNS and connecting are in it and in the total"
-    " once more; ours add up"
 )
 _INFINITE = "it leaves infinite statistics out of its files and shows N/A; we name them as infinite"
 
@@ -109,6 +105,12 @@ _FACTS: tuple[tuple[str, str, str, str], ...] = (
     ("total_input_tokens", "total_isl", "sum of ISL", ""),
     ("total_output_tokens", "total_osl", "sum of OSL", ""),
     ("output_length_mismatch", "osl_mismatch_diff_pct", "100 (OSL - asked) / asked", ""),
+    (
+        "output_length_mismatch_count",
+        "osl_mismatch_count",
+        "requests off by more than the lesser of 5 % of the length asked for and 50 tokens",
+        "",
+    ),
     ("benchmark_duration", "benchmark_duration", "first start to the last end of valid requests", _WINDOW),
     ("request_count", "request_count", "valid requests", ""),
     ("error_request_count", "error_request_count", "failed requests", ""),
@@ -153,29 +155,40 @@ _FACTS: tuple[tuple[str, str, str, str], ...] = (
         _STEPS,
     ),
     ("effective_total_throughput", "effective_total_throughput", "the sum of the two", _STEPS),
+    (
+        "active_prefill_concurrency",
+        "active_prefill_concurrency",
+        "the same while somebody was in prefill",
+        "",
+    ),
+    ("active_decode_concurrency", "active_decode_concurrency", "the same while somebody was in decode", ""),
+    (
+        "active_prefill_throughput",
+        "active_prefill_throughput",
+        "the same while somebody was in prefill",
+        _STEPS,
+    ),
+    ("active_decode_throughput", "active_decode_throughput", "the same while somebody was in decode", _STEPS),
+    ("active_total_throughput", "active_total_throughput", "the same while anybody was there", _STEPS),
+    (
+        "effective_prefill_throughput_per_user",
+        "effective_prefill_throughput_per_user",
+        "by the number in prefill, 0 when idle",
+        _STEPS,
+    ),
+    (
+        "effective_decode_throughput_per_user",
+        "effective_decode_throughput_per_user",
+        "by the number in decode, 0 when idle",
+        _STEPS,
+    ),
+    (
+        "effective_total_throughput_per_user",
+        "effective_total_throughput_per_user",
+        "by the number in flight, 0 when idle",
+        _STEPS,
+    ),
     ("tokens_in_flight", "tokens_in_flight", "ISL in prefill, growing to ISL + OSL in decode", ""),
-    ("http_req_blocked", "http_req_blocked", "waiting for a connection of the pool", ""),
-    ("http_req_dns_lookup", "http_req_dns_lookup", "looking the name up", ""),
-    ("http_req_connecting", "http_req_connecting", "TCP and TLS together", "ours is TCP; TLS stands apart"),
-    (
-        "http_req_sending",
-        "http_req_sending",
-        "aiohttp's start of the request until its body is sent",
-        _PHASES,
-    ),
-    ("http_req_waiting", "http_req_waiting", "body sent until the first byte of the answer's body", ""),
-    ("http_req_receiving", "http_req_receiving", "first byte to the last of the answer's body", ""),
-    ("http_req_duration", "http_req_duration", "sending + waiting + receiving", _PHASES),
-    ("http_req_total", "http_req_total", "all of them added up", _PHASES),
-    (
-        "total_energy",
-        "total_gpu_energy",
-        "growth of the devices' counters, or power x time",
-        "in the vendor's names",
-    ),
-    ("average_power", "average_gpu_power", "energy / time", ""),
-    ("energy_per_output_token", "energy_per_output_token", "energy / output tokens, in mJ", "ours is in J"),
-    ("output_tokens_per_joule", "output_tokens_per_joule", "output tokens / energy", ""),
 )
 
 NAMESAKES = tuple(Namesake(ours, "AIPerf", name, how, differs) for ours, name, how, differs in _FACTS)

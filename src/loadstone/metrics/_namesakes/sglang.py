@@ -38,6 +38,12 @@ _FACTS = (
     ),
     ("goodput", "request_goodput", "requests that meet ttft, tpot and e2el limits / duration", _WINDOW),
     ("goodput_attainment", "slo_attainment", "good / all sent, failures are misses", "ours is in percent"),
+    (
+        "acceptance_length_pooled",
+        "accept_length",
+        "the server's own mean, from its server info",
+        "it is of whatever the server did, not of this run; ours is from the answers",
+    ),
     ("benchmark_duration", "duration", "first send until the end of the run", _WINDOW),
     ("request_count", "completed", "successes", ""),
 )

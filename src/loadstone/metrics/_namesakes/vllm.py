@@ -59,6 +59,20 @@ _FACTS = (
         "the most requests that touch one bin of 1 s",
         "requests that followed each other within the second count together: with a limit of 8 it showed 23",
     ),
+    (
+        "acceptance_length_pooled",
+        "spec_decode_acceptance_length",
+        "1 + accepted / drafts, growth of the server's counters over the run",
+        "whoever else asks the server meanwhile is in it; ours is from the answers, and the counters are in the report's"
+        " `server`",
+    ),
+    (
+        "draft_acceptance_rate_pooled",
+        "spec_decode_acceptance_rate",
+        "100 accepted / drafted tokens, likewise",
+        "likewise",
+    ),
+    ("audio_throughput", "rtfx", "seconds of sound / duration", ""),
     ("benchmark_duration", "duration", "before the first arrival until all tasks are gathered", ""),
     ("request_count", "completed", "successes", ""),
     ("error_request_count", "failed", "requests that failed", ""),
