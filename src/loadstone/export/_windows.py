@@ -11,7 +11,6 @@ THROUGHPUT = "output_token_throughput"
 BESIDE = {
     "concurrency": ("{} in flight", "mean"),
     "time_to_first_token": ("TTFT p50 {} ms", "p50"),
-    "inter_token_latency": ("ITL p50 {} ms", "p50"),
     "request_latency": ("latency p50 {} ms", "p50"),
 }
 """What stands beside the throughput, and the statistic of it."""

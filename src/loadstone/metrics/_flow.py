@@ -19,7 +19,7 @@ from loadstone.stats import Floats
 if TYPE_CHECKING:
     from loadstone.metrics._tables import Tables
 
-MOST_INSTANTS = 1 << 22
+MOST_INSTANTS = 1 << 20
 """Instants of tokens that are sorted in memory, 16 bytes each; above, they are counted in steps."""
 FINE_NS = 1_000_000
 """The least of these steps; a second is a whole number of them."""

@@ -146,7 +146,7 @@ def drifts(tables: Tables, span: Steady) -> tuple[Drift, ...]:
     """Whether latencies, times to first token and the rate of answers changed over a span.
 
     Latencies are means of batches of equally many successes in the order of sending, rates are over equal times. A batch has
-    5 requests or more and is no shorter than a request in flight, so that neighbours have little in common; there
+    5 requests or more and is no shorter than half a request in flight, so that neighbours have little in common; there
     are 20 of them, or as many as there can be, and 8 at least.
     """
     sent_ns = tables.requests["sent_ns"].fill_null(-1).to_numpy()
@@ -158,7 +158,7 @@ def drifts(tables: Tables, span: Steady) -> tuple[Drift, ...]:
         Drift(
             name,
             None,
-            reason=f"too few requests: a trend takes {LEAST_BATCHES * PER_BATCH}, over 8 times as long as one takes.",
+            reason=f"too few requests: a trend takes {LEAST_BATCHES * PER_BATCH}, over 4 times as long as one takes.",
         )
         if batches is None
         else _drift(name, batches)
@@ -168,7 +168,7 @@ def drifts(tables: Tables, span: Steady) -> tuple[Drift, ...]:
 
 def _series(tables: Tables, span: Steady, order: Ints, done_ns: Ints) -> Iterator[tuple[str, Floats | None]]:
     lasts_ns = span.stop_ns - span.start_ns
-    batches = min(BATCHES, len(order) // PER_BATCH, int(lasts_ns // max(span.flight_ns, 1.0)))
+    batches = min(BATCHES, len(order) // PER_BATCH, int(2 * lasts_ns / max(span.flight_ns, 1.0)))
     names = {"request_latency": tables.until_complete_ms("sent_ns")}
     if tables.streaming:
         names["time_to_first_token"] = tables.ms("sent_ns", "first_ns")

@@ -224,7 +224,7 @@ def tokens_in_flight(tables: Tables) -> Samples | Missing:
 def peak_output_token_throughput(tables: Tables) -> Result:
     """The most output tokens that came within any one second, whenever it began.
 
-    An instant's tokens count at its arrival. Exact for up to 4 million instants; beyond, tokens are counted in steps of 1 ms
+    An instant's tokens count at its arrival. Exact for up to a million instants; beyond, tokens are counted in steps of 1 ms
     (2, 5, ... where the window is longer than an hour), and the note says what the peak is at most. vLLM counts chunks, not
     tokens, and only in seconds that begin a whole number of seconds after the first send.
     """

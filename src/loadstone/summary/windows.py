@@ -53,7 +53,7 @@ def slices(tables: Tables) -> tuple[Window, ...]:
     edges_ns = start_ns + length_ns * np.arange(number + 1)
     whole = edges_ns[-1] == window_ns[1]
     edges_ns[-1] = window_ns[1]
-    ends_s = [f"{_since(edge_ns, start_ns):.10g}" for edge_ns in edges_ns.tolist()]
+    ends_s = [f"{round(_since(edge_ns, start_ns), 3):.10g}" for edge_ns in edges_ns.tolist()]
     found = _cut(tables, [f"{start}-{stop} s" for start, stop in pairwise(ends_s)], edges_ns)
     return (*found[:-1], replace(found[-1], complete=bool(whole)))
 
