@@ -62,7 +62,7 @@ def test_an_answer_in_one_read_brought_its_first_token_by_then(tables, answer, m
 
 def test_without_an_objective_goodput_is_missing(tables, rows, reason):
     for name in ("goodput", "token_goodput", "goodput_attainment"):
-        assert reason(name, tables(*rows)) == "no objective was set (--goodput METRIC:VALUE)."
+        assert "no limit for a request was set (--slo METRIC<LIMIT" in reason(name, tables(*rows))
 
 
 def test_what_was_cancelled_as_asked_could_not_meet_an_objective(tables, rows, answer, result, reason):
