@@ -1,0 +1,172 @@
+"""Two runs or more side by side, ours or other tools': may they be compared, what differs, and what could have been seen.
+
+`sides` reads what is named, `report` compares. Whoever has runs in memory makes `Side`s of them (`importers.folder.run_of`) and
+calls `report`; a side of several runs is judged by how its runs differ from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from loadstone.compare import asked, pairs
+from loadstone.compare.importers import read
+from loadstone.compare.result import Comparison, Pairing, Row, SideFacts
+from loadstone.compare.sides import METRICS, Run, Side
+from loadstone.compare.verdict import rows, unlike
+from loadstone.errors import UsageError
+
+__all__ = ["METRICS", "Comparison", "Pairing", "Row", "Run", "Side", "limited", "report", "sides"]
+
+
+def sides(named: Sequence[str], labels: Sequence[str] = ()) -> list[Side]:
+    """The sides, each a path or several with commas between them. Raises `UsageError` for what cannot be read."""
+    if labels and len(labels) != len(named):
+        raise UsageError(
+            f"--label is given {len(labels)} times for {len(named)} sides; give it once for each."
+        )
+    names = list(labels) or [chr(ord("A") + number) for number in range(len(named))]
+    return [
+        Side(name, tuple(read(Path(path)) for path in _paths(one)))
+        for name, one in zip(names, named, strict=True)
+    ]
+
+
+def report(
+    compared: Sequence[Side],
+    *,
+    metrics: Collection[str] = METRICS,
+    headline: tuple[str, str] | None = None,
+    pair: bool | None = None,
+    anyway: bool = False,
+) -> Comparison:
+    """Every side against the first.
+
+    `pair`: None pairs requests where their prompts are known to be the same, True by position where that is not known.
+    Raises `UsageError` where what was asked differs, unless `anyway`.
+    """
+    first, *others = compared
+    return Comparison(
+        comparisons=tuple(_pairing(first, other, metrics, headline, pair, anyway) for other in others)
+    )
+
+
+def limited(found: Comparison, percent: float) -> Comparison:
+    """The same with what is shown to be worse by more than so many percent (shares: percentage points): the whole interval
+    lies beyond.
+    """
+    beyond = tuple(
+        f"{one.b.name}: {row.metric}{'.' + row.stat if row.stat else ''}"
+        for one in found.comparisons
+        for row in one.rows
+        if row.differs and _least_worse(row) > percent
+    )
+    return replace(found, regressions=beyond)
+
+
+def _least_worse(row: Row) -> float:
+    """By how many percent (points) of A the row is worse at least; below 0: it may be better."""
+    assert row.low is not None and row.high is not None, "what differs has an interval"
+    if row.difference:
+        return row.low if row.better == "lower" else -row.high
+    return 100 * (row.low - 1) if row.better == "lower" else 100 * (1 - row.high)
+
+
+def _pairing(
+    first: Side,
+    other: Side,
+    metrics: Collection[str],
+    headline: tuple[str, str] | None,
+    pair: bool | None,
+    anyway: bool,
+) -> Pairing:
+    differ = asked.differences(first, other)
+    refused = tuple(one.sentence for one in differ if one.refused)
+    if refused and not anyway:
+        raise UsageError(
+            f"{' '.join(refused)} What was measured then is not the server alone; --anyway compares all the same."
+        )
+    why = _unpaired(first, other, pair)
+    found = rows(first, other, paired=why is None, metrics=metrics, headline=headline)
+    if not found:
+        raise UsageError(
+            f"{other.run.path} and {first.run.path} have no metric in common that was to be compared."
+        )
+    return Pairing(
+        a=_facts(first),
+        b=_facts(other),
+        paired=why is None,
+        pairs=_common(first.run, other.run) if why is None else None,
+        unpaired_because=why,
+        refused=refused,
+        warnings=tuple(one.sentence for one in differ if not one.refused),
+        notes=(*_unknown(first, other), *_surroundings(first, other), *_notes(first, other)),
+        rows=found,
+        unlike=unlike(first.run, other.run),
+    )
+
+
+def _paths(named: str) -> list[str]:
+    """The runs of one side; a path that has a comma itself is one where it is there."""
+    return [named] if Path(named).exists() else [part for part in named.split(",") if part]
+
+
+def _unpaired(first: Side, other: Side, pair: bool | None) -> str | None:
+    """Why requests are not paired; None: they are."""
+    if pair is False:
+        return "as asked (--no-pair)"
+    if len(first.runs) > 1 or len(other.runs) > 1:
+        return None if len(first.runs) == len(other.runs) and pair else "runs are compared, not requests"
+    reason = pairs.pairable(first.run, other.run)
+    if reason is None or not pair:
+        return reason
+    reason = pairs.by_position(first.run, other.run)
+    if reason is not None:
+        raise UsageError(f"--pair: {reason}, so no request of one is the partner of one of the other.")
+    return None
+
+
+def _common(a: Run, b: Run) -> int | None:
+    if a.requests is None or b.requests is None:
+        return None
+    return len(pairs.paired(a.requests, b.requests)[0].sent_s)
+
+
+def _facts(side: Side) -> SideFacts:
+    order = ("INVALID", "DEGRADED", "VALID")
+    worst = next((run for name in order for run in side.runs if run.verdict == name), None)
+    counts = [len(run.requests.sent_s) for run in side.runs if run.requests is not None]
+    return SideFacts(
+        name=side.name,
+        paths=tuple(run.path for run in side.runs),
+        tool=side.run.tool,
+        requests=sum(counts) if counts else None,
+        certificate=None if worst is None else worst.verdict,  # type: ignore[arg-type]  # one of the three
+        headline="" if worst is None else worst.headline,
+    )
+
+
+def _unknown(first: Side, other: Side) -> list[str]:
+    names = asked.unknown(first, other)
+    return [f"Known of one side only, so it may differ: {', '.join(names)}."] if names else []
+
+
+def _surroundings(first: Side, other: Side) -> list[str]:
+    mine, theirs = first.run.surroundings, other.run.surroundings
+    return [
+        f"{name}: {mine[name]} for {first.name}, {theirs[name]} for {other.name}."
+        for name in mine.keys() & theirs.keys()
+        if mine[name] != theirs[name]
+    ]
+
+
+def _notes(first: Side, other: Side) -> list[str]:
+    mine, theirs = ([note for run in side.runs for note in run.notes] for side in (first, other))
+    both = [note for note in mine if note in theirs]
+    told = [(first.name, mine), (other.name, theirs)]
+    return [
+        *(f"Both: {note}" for note in dict.fromkeys(both)),
+        *(f"{name}: {note}" for name, notes in told for note in notes if note not in both),
+    ]

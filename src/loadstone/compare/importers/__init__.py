@@ -1,0 +1,81 @@
+"""Reads a run from whatever a tool wrote, known by its content and not by its name. One file a format.
+
+An importer has `knows(document)` and `run(path, document)`. It gives a number our metric's name only where it is counted as we
+count it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from loadstone import folder
+from loadstone.compare.importers import (
+    aiperf_json,
+    aiperf_jsonl,
+    guidellm_json,
+    report_json,
+    run_folder,
+    sglang_jsonl,
+    vllm_json,
+)
+from loadstone.compare.importers._document import Damaged, Document
+from loadstone.compare.sides import Run
+from loadstone.errors import UsageError
+
+FORMATS = {
+    "loadstone report.json": report_json,
+    "AIPerf profile_export_aiperf.json": aiperf_json,
+    "AIPerf profile_export.jsonl": aiperf_jsonl,
+    "GuideLLM JSON": guidellm_json,
+    "SGLang bench_serving JSONL": sglang_jsonl,
+    "vllm bench serve JSON": vllm_json,
+}
+"""By what they are called; the first that knows a document reads it."""
+IN_FOLDERS = ("profile_export.jsonl", "profile_export_aiperf.json", "benchmarks.json", folder.REPORT)
+"""What is read of a folder that is no run of ours."""
+
+
+def read(path: Path) -> Run:
+    """The run that a folder or a file holds. Raises `UsageError`, one sentence."""
+    if path.is_dir():
+        if (path / folder.RUN).is_file():
+            return run_folder.run(path)
+        there = [path / name for name in IN_FOLDERS if (path / name).is_file()]
+        if not there:
+            raise UsageError(
+                f"{path}: holds neither a run of loadstone nor an export of AIPerf or GuideLLM; name the file."
+            )
+        path = there[0]
+    document = _document(path)
+    for name, importer in FORMATS.items():
+        if importer.knows(document):
+            try:
+                run: Run = importer.run(str(path), document)
+                return run
+            except (Damaged, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                what = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+                raise UsageError(f"{path}: looks like {name}, and is damaged: {what}.") from None
+    raise UsageError(f"{path}: is in none of the formats that compare reads: {', '.join(FORMATS)}.")
+
+
+def _document(path: Path) -> Document:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
+    try:
+        return Document((msgspec.json.decode(data),), lines=False)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    values = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                values.append(msgspec.json.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise UsageError(f"{path}: line {number} is no JSON: {error}.") from None
+    if not values:
+        raise UsageError(f"{path}: is empty.")
+    return Document(tuple(values), lines=True)

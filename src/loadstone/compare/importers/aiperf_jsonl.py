@@ -1,0 +1,88 @@
+"""AIPerf's `profile_export.jsonl`: one record a request, warm-up included, which is left out here (AIPerf 0.13).
+
+Its clock is the wall clock. Which prompt a request had is told by its conversation and turn, and not which conversations the run
+had: so requests of two runs are paired by position, and only when that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loadstone.compare.importers import _numbers
+from loadstone.compare.importers._document import Damaged, Document, number, pooled
+from loadstone.compare.importers.aiperf_json import NAMES, TO_MS
+from loadstone.compare.sides import Floats, Requests, Run
+
+PROFILING = "profiling"
+POOLED = "inter_chunk_latency"
+
+
+def knows(document: Document) -> bool:
+    """Whether this is one."""
+    return document.has("metadata", "metrics") and "request_start_ns" in (document.first["metadata"] or {})
+
+
+def run(path: str, document: Document) -> Run:
+    """The run."""
+    records = [one for one in document.values if _measured(one)]
+    if not records:
+        raise Damaged("it has no record of a request that was measured")
+    records.sort(key=lambda one: one["metadata"]["request_start_ns"])
+    found = _requests(records)
+    return Run(
+        path=path,
+        tool="AIPerf",
+        asked={"requests": f"{len(records):,}"},
+        numbers=_numbers.of_requests(found),
+        requests=found,
+    )
+
+
+def _measured(record: Mapping[str, Any]) -> bool:
+    return bool(record["metadata"].get("benchmark_phase", PROFILING) == PROFILING)
+
+
+def _requests(records: Sequence[Mapping[str, Any]]) -> Requests:
+    starts = np.array([one["metadata"]["request_start_ns"] for one in records], np.float64)
+    ends = np.array([one["metadata"].get("request_end_ns") or np.nan for one in records], np.float64)
+    cancelled = np.array([bool(one["metadata"].get("was_cancelled")) for one in records])
+    failed = np.array([bool(one.get("error")) for one in records]) & ~cancelled
+    succeeded = ~failed & ~cancelled
+    latencies = {
+        ours: np.where(succeeded, values, np.nan)
+        for theirs, ours in NAMES.items()
+        if ours != POOLED and np.isfinite(values := _column(records, theirs)).any()
+    }
+    gaps, sums = pooled([_listed(one) for one in records], POOLED, 1.0)
+    there = len(gaps.values) > 0
+    return Requests(
+        sent_s=(starts - starts[0]) / 1e9,
+        end_s=float(np.nanmax(np.append(ends, starts[-1])) - starts[0]) / 1e9,
+        succeeded=succeeded,
+        failed=failed,
+        latencies=latencies,
+        output_tokens=_column(records, "output_sequence_length"),
+        input_tokens=_column(records, "input_sequence_length"),
+        pooled={POOLED: gaps} if there else {},
+        pooled_sums={POOLED: sums} if there else {},
+    )
+
+
+def _column(records: Sequence[Mapping[str, Any]], name: str) -> Floats:
+    return np.array([_value(one, name) for one in records])
+
+
+def _value(record: Mapping[str, Any], name: str) -> float:
+    told = (record.get("metrics") or {}).get(name) or {}
+    value = number(told.get("value"))
+    return np.nan if value is None else value * TO_MS.get(told.get("unit", ""), 1.0)
+
+
+def _listed(record: Mapping[str, Any]) -> list[float]:
+    told = (record.get("metrics") or {}).get(POOLED) or {}
+    scale = TO_MS.get(told.get("unit", "ms"), 1.0)
+    values = told.get("value") or []
+    return [one * scale for one in values] if not record.get("error") else []

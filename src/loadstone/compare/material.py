@@ -1,0 +1,96 @@
+"""The statistics of a run that can be drawn again, from its requests."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from loadstone.compare.sides import LATENCIES, SHARES, STATS, Floats, Requests
+from loadstone.estimate.statistic import Statistic, mean, percentile, sums
+from loadstone.stats import BEYOND
+
+PERCENT = 100.0
+
+
+def too_few(metric: str, stat: str, requests: Requests) -> int | None:
+    """How many samples the percentile takes, where the run has fewer; None: it has enough."""
+    q = STATS[stat]
+    if q is None:
+        return None
+    needed = math.ceil(BEYOND / min(q, 1 - q) * (1 - 1e-9))
+    values = requests.pooled[metric].values if metric in requests.pooled else requests.latencies.get(metric)
+    known = 0 if values is None else int(np.isfinite(values).sum())
+    return needed if known < needed else None
+
+
+def statistic(
+    metric: str, stat: str, requests: Requests, *, partner: Requests | None = None
+) -> Statistic | None:
+    """The statistic of these requests; None where they have none. `partner`: the requests they are paired with, if so."""
+    q = STATS[stat]
+    if metric in requests.pooled_sums and q is None:
+        above, below = requests.pooled_sums[metric]
+        return sums(above, below) if np.nansum(below) > 0 else None
+    if metric in requests.pooled and q is not None:
+        gaps, count = requests.pooled[metric], len(requests.sent_s)
+        return percentile(gaps.values, q, gaps.owners, count, gaps.weights) if len(gaps.values) else None
+    if metric in LATENCIES:
+        values = requests.latencies.get(metric)
+        if values is None or not np.isfinite(values).any():
+            return None
+        if q is not None:
+            return percentile(values, q)
+        return sums(values, np.isfinite(values).astype(float))
+    return _share(metric, requests) if metric in SHARES else _rate(metric, requests, partner)
+
+
+def _share(metric: str, requests: Requests) -> Statistic | None:
+    if metric == "goodput_attainment":
+        return None if requests.good is None else mean(PERCENT * requests.good.astype(np.float64))
+    ended = requests.succeeded | requests.failed
+    return (
+        sums(PERCENT * requests.failed.astype(np.float64), ended.astype(np.float64)) if ended.any() else None
+    )
+
+
+def _rate(metric: str, requests: Requests, partner: Requests | None) -> Statistic | None:
+    """What was done over the time between one send and the next; after the last send the answers still took a while."""
+    counts = _counted(metric, requests)
+    if counts is None or len(counts) < 2 or not np.isfinite(requests.sent_s).all():
+        return None
+    order = np.argsort(requests.sent_s, kind="stable")
+    gaps = np.zeros(len(counts))
+    gaps[order[:-1]] = np.diff(requests.sent_s[order])
+    drain = max(requests.end_s - float(requests.sent_s.max()), 0.0)
+    return sums(np.nan_to_num(counts), gaps, drain, _drain_spread(requests, partner))
+
+
+def _counted(metric: str, requests: Requests) -> Floats | None:
+    if metric == "goodput":
+        return None if requests.good is None else requests.good.astype(float)
+    if metric == "request_throughput":
+        return requests.succeeded.astype(float)
+    tokens = requests.output_tokens
+    if metric == "total_token_throughput":
+        tokens = tokens + requests.input_tokens
+    counts: Floats = np.where(requests.succeeded, tokens, 0.0)
+    return counts if np.isfinite(counts).any() and np.nansum(counts) > 0 else None
+
+
+def _drain_spread(requests: Requests, partner: Requests | None) -> float:
+    """By how much the last answers may take longer or shorter in another run, in seconds.
+
+    As much as one latency differs from another; with a partner, whose last answers are the same, as much as theirs differ, which
+    is told once, by the second of the two.
+    """
+    latencies = requests.latencies.get("request_latency")
+    if latencies is None:
+        return 0.0
+    if partner is not None:
+        theirs = partner.latencies.get("request_latency")
+        if theirs is None:
+            return 0.0
+        latencies = latencies - theirs
+    known = latencies[np.isfinite(latencies)]
+    return float(known.std()) / 1000 if len(known) else 0.0

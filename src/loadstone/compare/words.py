@@ -1,0 +1,97 @@
+"""Sentences about a row: `B is 4.1 % faster [1.8, 6.3]`, `no difference shown; 5 % would have been`."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from loadstone.compare.result import Row
+
+LATENCY_UNIT = "ms"
+MUCH = 1000
+"""Percent from which on a figure says no more."""
+
+
+def verdict(row: Row, name: str) -> Row:
+    """The row with its verdict about the side `name`."""
+    return replace(row, verdict=_verdict(row, name))
+
+
+def _verdict(row: Row, name: str) -> str:
+    if row.low is None or row.high is None or row.change is None:
+        return f"not compared: {row.reason}" if row.reason else "not compared."
+    if row.differs:
+        worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
+        return f"{name} is {_size(row)} {_word(row, worse)} {_interval(row)}"
+    if not row.difference and row.change == row.low == row.high == 1:
+        return "the same"
+    shown = f"no difference shown; {_amount(row, row.shown_from)} would have been"
+    none = 0 if row.difference else 1
+    return f"{shown} (by itself it were one)" if row.low > none or row.high < none else shown
+
+
+def short(row: Row) -> str:
+    """The verdict beside the change and its interval, which it does not repeat."""
+    if row.differs and row.change is not None:
+        worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
+        return _word(row, worse)
+    return row.verdict
+
+
+def change(row: Row) -> str:
+    """The change and its interval for a column: `-4.1 % [-6.3, -1.8]`."""
+    if row.change is None:
+        return "-"
+    low, high = row.low, row.high
+    if row.difference:
+        text, unit = f"{row.change:+.3g} pp", 1.0
+        ends = (low, high)
+    else:
+        text, unit = f"{100 * (row.change - 1):+.3g} %", 100.0
+        ends = (None if low is None else low - 1, None if high is None else high - 1)
+    if ends[0] is None or ends[1] is None:
+        return text
+    return f"{text} [{unit * ends[0]:+.3g}, {unit * ends[1]:+.3g}]"
+
+
+def label(row: Row) -> str:
+    """The name of a row: `time to first token p50`."""
+    words = row.metric.replace("_", " ")
+    return f"{words} {row.stat}" if row.stat else words
+
+
+def _word(row: Row, worse: bool) -> str:
+    if row.unit == LATENCY_UNIT:
+        return "slower" if worse else "faster"
+    assert row.change is not None, "a difference that is shown has a size"
+    direction = "higher" if row.change > (0 if row.difference else 1) else "lower"
+    return f"{direction} ({'worse' if worse else 'better'})"
+
+
+def _size(row: Row) -> str:
+    assert row.change is not None, "a difference that is shown has a size"
+    if row.difference:
+        return f"{_figure(abs(row.change))} pp"
+    return f"{_figure(100 * abs(row.change - 1))} %"
+
+
+def _interval(row: Row) -> str:
+    assert row.low is not None and row.high is not None, "a difference that is shown has an interval"
+    apart = (row.low, row.high) if row.difference else (100 * (row.low - 1), 100 * (row.high - 1))
+    if apart[0] + apart[1] < 0:
+        apart = (-apart[1], -apart[0])
+    return f"[{_figure(apart[0])}, {_figure(apart[1])}]"
+
+
+def _amount(row: Row, size: float | None) -> str:
+    if size is None:
+        return "nothing"
+    if row.difference:
+        return f"{_figure(size)} pp"
+    return f"{_figure(100 * size)} %" if 100 * size < MUCH else "only a multiple"
+
+
+def _figure(value: float) -> str:
+    """Two significant figures, as far as they say anything: `4.1`, `0.32`, `12`."""
+    if abs(value) >= 10:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"
