@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from loadstone.export._span import span
 from loadstone.figures import UNKNOWN, figures
 from loadstone.report import MetricResult
 from loadstone.terminal import left, printable, right
@@ -90,6 +91,8 @@ BEYOND = ">"
 """Before a percentile that is longer than what is shown: than any request was seen to take, or than can be told."""
 GAP = "   "
 THIN = "~"
+TAKES = {"p99": 1_000, "p95": 200, "p90": 100, "p50": 20}
+"""Samples that a percentile takes not to be thin (ten beyond it; see `stats.thin`), the farthest first."""
 NOTHING = f"{UNKNOWN} "
 """A cell without a number, as wide as its mark would make it."""
 
@@ -284,10 +287,24 @@ def _entries(metrics: Metrics, names: Sequence[str]) -> list[str]:
         return []
     labels = _column([RATES[name] for name in names], left)
     numbers = _column([figures(metrics[name].mean) for name in names], right)
-    units = [printable(metrics[name].unit) for name in names]
+    units = [printable(metrics[name].unit) + _beside(metrics[name]) for name in names]
     return _column(list(map("{}  {} {}".format, labels, numbers, units)), left)
 
 
-def thin_shown(metrics: Metrics) -> bool:
-    """Whether some percentile of a row shown has too few samples."""
-    return any(metrics[name].thin for name in rows_shown(metrics))
+def _beside(result: MetricResult) -> str:
+    """The interval of a number, behind its unit."""
+    told = span(result.intervals.get("mean"))
+    return f" [{told}]" if told else ""
+
+
+def about_thin(metrics: Metrics) -> str | None:
+    """That some percentile of a row shown has too few samples, and what the farthest of those that users look at takes."""
+    thin = {name: metrics[name].thin for name in rows_shown(metrics) if metrics[name].thin}
+    if not thin:
+        return None
+    told = f"{THIN} too few samples for this percentile"
+    wanted = [(stat, name) for stat in TAKES for name in thin if stat in thin[name]]
+    if not wanted:
+        return told
+    stat, name = wanted[0]
+    return f"{told}: {stat} takes {TAKES[stat]:,}, and {label(name)} has {metrics[name].count:,}"

@@ -17,18 +17,18 @@ from rich.cells import cell_len
 
 from loadstone.export import replacing
 from loadstone.export._groups import groups
+from loadstone.export._intervals import about_intervals, intervals
 from loadstone.export._load import load, load_shape
 from loadstone.export._objectives import objectives
 from loadstone.export._server import server
 from loadstone.export._tables import (
-    THIN,
+    about_thin,
     distributions,
     label,
     rates,
     rates_shown,
     rows_missed,
     rows_shown,
-    thin_shown,
 )
 from loadstone.export._windows import steady
 from loadstone.figures import counted, figures
@@ -101,6 +101,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
         objectives(report, width, color),
         headline(report, width) + load(report, width) + server(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
+        intervals(report.metrics, width),
         rates(report.metrics, width) + steady(report, width),
         groups(report, width),
         failures(report, width),
@@ -320,7 +321,8 @@ def remarks(report: Report, width: int, room: int) -> list[str]:
     ]
     said = [*_about_metrics(report, "reason"), *report.run.notices, *checks, *_about_metrics(report, "note")]
     told = [wrap(f"- {printable(text)}", width, "  ") for text in said]
-    thin = [f"{THIN} too few samples for this percentile"] if thin_shown(report.metrics) else []
+    marks = filter(None, (about_thin(report.metrics), *about_intervals(report.metrics, width)))
+    thin = [line for text in marks for line in wrap(text, width, "  ")]
     most = _that_fit(told, room - len(thin))
     more = [f"- and {len(said) - most} more in report.json"] if len(said) > most else []
     return [*(line for lines in told[:most] for line in lines), *more, *thin]

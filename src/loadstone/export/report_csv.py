@@ -6,7 +6,8 @@ for another stretch of time than the measured one, `slice 0-10 s` for a slice of
 
 `value` is always a number, so any reader takes the column as one. The stat `count` has the unit
 `samples`. A metric that could not be computed has its `count` and one row `mean` with an empty value; the
-reason is in `report.json`. Where requests were cut off, `cut_off` counts them, `censored` those of them that had not come to
+reason is in `report.json`. `mean_low` and `mean_high`, `p99_low` and `p99_high` and so on are the ends of the 95 % interval of a
+statistic; without `_high` it is open above, without both it was withheld. Where requests were cut off, `cut_off` counts them, `censored` those of them that had not come to
 the metric's end, `km_p50` and its like are the percentiles with these taken into account (Kaplan-Meier), and a
 percentile without a row is at least `km_least`. Where they are lower bounds they are called `km_at_least_p50` and so on. Numbers are written in full, in the shortest form that reads back the
 same; what is infinite, since requests failed that count as endless, is `inf`.
@@ -78,6 +79,10 @@ def lines(name: str, result: MetricResult) -> Iterator[Line]:
     known = [(stat, value) for stat, value in told if stat in result.infinite or _finite(value)]
     for stat, value in known or [("mean", None)]:
         yield metric, unit, stat, "" if value is None else repr(value)
+    for stat, one in result.intervals.items():
+        for end, value in (("low", one.low), ("high", one.high)):
+            if _finite(value):
+                yield metric, unit, f"{stat}_{end}", repr(value)
     if result.with_censored is not None:
         yield metric, "samples", "cut_off", str(result.cut_off)
         yield metric, "samples", "censored", str(result.censored)

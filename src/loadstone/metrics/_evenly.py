@@ -20,12 +20,17 @@ def evenly(tables: Tables, amounts: Floats) -> Floats:
     anything of it came. The mean of the parts is the sum of the amounts / window.
     """
     at_ns, lasted_ns = _moments_ns(tables)
-    known = np.isfinite(at_ns) & (amounts > 0)
+    return in_parts(at_ns, np.where(np.isfinite(at_ns), amounts, 0.0), lasted_ns) * 1e9
+
+
+def in_parts(at: Floats, amounts: Floats, lasted: float) -> Floats:
+    """What was done in a unit of time in each of the equal parts of `lasted`: `amounts` above 0, each at its moment."""
+    known = amounts > 0
     parts = min(MOST, int(known.sum()) // PER_PART)
-    if not parts or not lasted_ns:
+    if not parts or not lasted:
         return np.empty(0)
-    which = np.minimum(at_ns[known] * parts // lasted_ns, parts - 1).astype(np.int64)
-    return np.asarray(np.bincount(which, amounts[known], parts) * parts * 1e9 / lasted_ns, np.float64)
+    which = np.minimum(at[known] * parts / lasted, parts - 1).astype(np.int64)
+    return np.asarray(np.bincount(which, amounts[known], parts) * parts / lasted, np.float64)
 
 
 def _moments_ns(tables: Tables) -> tuple[Floats, int]:
