@@ -35,8 +35,9 @@ MEASUREMENTS = (
     "soak",
     "published",
     "engine_speed",
+    "coverage",
 )
-ON_REQUEST = ("calibration",)
+ON_REQUEST = ("calibration", "compare_power")
 """What needs a server of somebody else's."""
 
 

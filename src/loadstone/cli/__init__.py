@@ -17,8 +17,10 @@ from loadstone.errors import did_you_mean
 VERBS = {
     "profile": "Benchmark a server.",
     "report": "Rebuild every output of a run from its folder.",
+    "compare": "Two runs side by side: what differs, and how sure that is.",
     "plot": "Draw figures of runs.",
     "roofline": "How fast a model can be on a device; fit it to runs.",
+    "calibrate": "What the client can do at most on this machine.",
     "simulate": "Serve the built-in engine over HTTP.",
     "plan": "How many devices a load needs, and at what cost.",
     "explain": "What a metric means, and why other tools' numbers differ.",
