@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadstone.export._tables import label
-from loadstone.figures import brief
+from loadstone.figures import brief, counted
 from loadstone.report import Report, SloVerdict
 from loadstone.terminal import paint, printable, wrap
 
@@ -26,7 +26,7 @@ def said(one: SloVerdict) -> str:
     if one.verdict != "PASS":
         words.append(one.finding)
     if one.more_requests is not None:
-        words.append(f"About {one.more_requests:,} more requests would decide it.")
+        words.append(f"About {counted(one.more_requests, 'more request')} would decide it.")
     return " ".join(words)
 
 

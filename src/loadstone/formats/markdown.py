@@ -9,7 +9,7 @@ from pathlib import Path
 from loadstone.export._load import load_shape
 from loadstone.export._objectives import UNBELIEVED, promised
 from loadstone.export._tables import RATES, label, rates_shown, rows_shown
-from loadstone.figures import UNKNOWN, figures
+from loadstone.figures import UNKNOWN, counted, figures
 from loadstone.read.outcome import SUCCESSES
 from loadstone.report import MetricResult, Report, SloVerdict
 from loadstone.terminal import printable
@@ -56,7 +56,9 @@ def _objectives(report: Report) -> Iterator[str]:
 
 
 def _finding(one: SloVerdict) -> str:
-    more = f" About {one.more_requests:,} more requests would decide it." if one.more_requests else ""
+    more = (
+        f" About {counted(one.more_requests, 'more request')} would decide it." if one.more_requests else ""
+    )
     return f"{one.finding}{more}"
 
 

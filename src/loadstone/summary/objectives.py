@@ -14,23 +14,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from loadstone.config import Config
-from loadstone.estimate import LEVEL, Estimate, share
+from loadstone.estimate import LEVEL
+from loadstone.estimate.share import METHOD, share
 from loadstone.figures import brief
 from loadstone.metrics import Tables, all_metrics, of_one, per_request
 from loadstone.metrics._objectives import kinds, of_run, settled
 from loadstone.plan import schedule
 from loadstone.report import Interval, MetricResult, SloVerdict
 from loadstone.slo import Objective, objectives, split
-from loadstone.stats import PERCENTILES
+from loadstone.stats import PERCENTILES, Floats
 
 ADJUSTED = "adjusted_"
 """Begins the name of a latency in which a request that failed took for ever."""
@@ -39,7 +38,6 @@ COUNTS = ("requests", "tokens")
 """Units of what is counted in a run, and not drawn from it."""
 MOST = 10**9
 """Nobody sends so many requests more."""
-_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _Word = Literal["PASS", "FAIL", "UNDECIDED"]
 
 
@@ -103,8 +101,8 @@ def _judged(one: Objective, result: MetricResult, tables: Tables) -> _Judged:
     value, interval = getattr(result, stat), result.intervals.get(stat)
     if result.reason is not None:
         return _Judged("UNDECIDED", f"There is no value: {result.reason}")
-    if one.stat in PERCENTILES and (hits := _beyond(one, tables)) is not None:
-        return _by_share(one, hits)
+    if one.stat in PERCENTILES and (values := _values(one, tables)) is not None:
+        return _by_share(one, values)
     if stat in result.infinite:
         return _Judged("FAIL", "It is infinite, since requests failed.")
     if one.stat in OF_THIS_RUN or (interval is None and one.unit in COUNTS and not one.stat):
@@ -128,19 +126,20 @@ def _by_interval(one: Objective, value: float, interval: Interval | None, reques
         return _Judged("PASS", f"It is {span}, all within the limit.")
     if not (one.keeps(low) or one.keeps(high)):
         return _Judged("FAIL", f"It is {span}, all beyond the limit.")
-    if one.unit == "%" and interval.effective and 0 < one.limit < 100:
-        more = _more_of_share(value / 100, one.limit / 100, interval.effective, requests)
+    if interval.method == METHOD:
+        more = _more_of_share(value / 100, low / 100, high / 100, one.limit / 100, requests)
     else:
         reach = value - low if value > one.limit else high - value
         more = _more(requests, (reach / abs(value - one.limit)) ** 2 if value != one.limit else math.inf)
     return _Judged("UNDECIDED", f"It is {span}, and the limit lies within.", more)
 
 
-def _by_share(one: Objective, hits: NDArray[np.bool_]) -> _Judged:
+def _by_share(one: Objective, values: Floats) -> _Judged:
     """A percentile by the share of requests beyond its limit: no more than what the percentile leaves out."""
     q = PERCENTILES[one.stat]
     allowed = 1 - q if one.better == "lower" else q
-    seen, found = float(hits.mean()), share.share(hits)
+    hits = values > one.limit if one.better == "lower" else values < one.limit
+    seen, found = float(hits.mean()), share(hits, values)
     side = "above" if one.better == "lower" else "below"
     told = f"{_percent(seen)} of {len(hits):,} requests are {side} {brief(one.limit)} {one.unit}"
     if found.low is None or found.high is None:
@@ -153,12 +152,12 @@ def _by_share(one: Objective, hits: NDArray[np.bool_]) -> _Judged:
         return _Judged("PASS", f"{told} {span}.")
     if found.low > allowed:
         return _Judged("FAIL", f"{told} {span}.")
-    more = _more_of_share(seen, allowed, _effective(found, len(hits)), len(hits))
+    more = _more_of_share(seen, found.low, found.high, allowed, len(hits))
     return _Judged("UNDECIDED", f"{told} {span}.", more)
 
 
-def _beyond(one: Objective, tables: Tables) -> NDArray[np.bool_] | None:
-    """For every request that has a value, in the order of sending, whether it is beyond the limit; None without any.
+def _values(one: Objective, tables: Tables) -> Floats | None:
+    """What the metric is for every request that has a value, in the order of sending; None where none has.
 
     None too for samples that are not one a request, such as the gaps between tokens.
     """
@@ -172,10 +171,7 @@ def _beyond(one: Objective, tables: Tables) -> NDArray[np.bool_] | None:
         values = np.where(tables.failed, np.inf, values)
     known = ~np.isnan(values) & (tables.succeeded | (tables.failed & adjusted))
     order = np.argsort(tables.number("sent_ns")[known], kind="stable")
-    kept = values[known][order]
-    if not len(kept):
-        return None
-    return kept > one.limit if one.better == "lower" else kept < one.limit
+    return values[known][order] if len(order) else None
 
 
 def _with_cut_off(one: Objective, result: MetricResult, made: SloVerdict) -> SloVerdict:
@@ -207,15 +203,19 @@ def _certain(one: Objective, tables: Tables, found: _Judged) -> _Judged:
     return _Judged("FAIL", f"{why[:1].upper()}{why[1:]}.")
 
 
-def _effective(found: Estimate, samples: int) -> float:
-    return found.effective or float(samples)
-
-
-def _more_of_share(seen: float, allowed: float, effective: float, requests: int) -> int | None:
-    """Wilson's interval leaves `allowed` out from z^2 t (1 - t) / (p - t)^2 effective samples on."""
-    if seen == allowed:
+def _more_of_share(seen: float, low: float, high: float, allowed: float, requests: int) -> int | None:
+    """Wilson's interval of n requests ends at the p with n (seen - p)^2 = z^2 p (1 - p): here at `low` or `high`, then at
+    `allowed`.
+    """
+    end = high if seen < allowed else low
+    if seen == allowed or not (0 < end < 1 and 0 < allowed < 1):
         return None
-    return _more(requests, _Z**2 * allowed * (1 - allowed) / (seen - allowed) ** 2 / effective)
+    return _more(requests, _apart(seen, end) / _apart(seen, allowed))
+
+
+def _apart(seen: float, other: float) -> float:
+    """The square of how many standard deviations a share of one request is from another."""
+    return (seen - other) ** 2 / (other * (1 - other))
 
 
 def _more(requests: int, times: float) -> int | None:
