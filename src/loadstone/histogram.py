@@ -146,9 +146,10 @@ class Histogram:
         self.max = max(self.max, high)
         if not weight > 0:
             return
-        mean = float(values.mean() if weights is None else np.dot(values, weights) / weight)
+        # Not np.dot: of so many numbers it starts threads, which wait for each other where cores are taken.
+        mean = float(values.mean() if weights is None else (values * weights).sum() / weight)
         apart = np.square(values - mean)
-        self._combine(weight, mean, float(apart.sum() if weights is None else np.dot(apart, weights)))
+        self._combine(weight, mean, float((apart if weights is None else apart * weights).sum()))
         self._pool(*_binned(values, weights))
 
     def _combine(self, weight: float, mean: float, squares: float) -> None:

@@ -42,7 +42,7 @@ def test_phases_by_name(frame, run_log, answer):
     rows = [answer(9, phase=name) for name in ("warm", "low", "high")]
     run = Tables.read(frame(*rows).lazy(), run_log(phases=[WARM, LOW, HIGH]), ["warm", "high"])
     assert run.requests["phase"].to_list() == ["warm", "high"]
-    assert run.of_phases("high").requests["request"].to_list() == [rows[2]["request"]]
+    assert run.of_phases("high").column("request").to_list() == [rows[2]["request"]]
     assert [log.name for log in run.of_phases("high").phases] == ["high"]
 
 
@@ -61,7 +61,7 @@ def test_chosen_requests_bring_their_own_tokens(several, answer, monkeypatch, to
     run = several(*rows, phases=[WARM, LOW, HIGH])
     second = run.only((run.requests["target"] == 1).to_numpy())
     for found, expected in ((run, [1, 2, 4, 5, 6]), (second, [2, 4, 6]), (second.of_phases("high"), [6])):
-        assert found.requests["request"].to_list() == [rows[i]["request"] for i in expected]
+        assert found.column("request").to_list() == [rows[i]["request"] for i in expected]
         parts = list(found.parts("request", "arrival_ns"))
         assert pl.concat([part for _, part in parts])["arrival_ns"].to_list() == [
             [ns(i), ns(i + 1)] for i in expected

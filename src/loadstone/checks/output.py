@@ -79,7 +79,7 @@ def synthetic_text(evidence: Evidence) -> Check:
     case = case_of(tables)
     if all(url.startswith(ENGINE) for url in tables.config.endpoint.urls):
         return answer("synthetic_text", "VALID", None, "", "the built-in engine takes every token alike.")
-    drafts = tables.requests["draft_steps"].fill_null(0).sum() > 0 or (
+    drafts = tables.column("draft_steps").fill_null(0).sum() > 0 or (
         case is not None and case.draft_tokens > 0
     )
     experts = case is not None and case.shape.experts > 0
@@ -102,7 +102,7 @@ def _percent(hits: NDArray[np.bool_]) -> float | None:
 
 def _looped_percent(tables: Tables) -> float | None:
     """Of the sampled texts the share that repeats itself; None of too few, and of the built-in engine's, which always do."""
-    ratios = tables.requests["text_zlib_ratio"].filter(pl.Series(tables.succeeded)).drop_nulls()
+    ratios = tables.column("text_zlib_ratio").filter(pl.Series(tables.succeeded)).drop_nulls()
     if len(ratios) < LEAST_SAMPLED or any(url.startswith(ENGINE) for url in tables.config.endpoint.urls):
         return None
     return _percent((ratios >= LOOPED).to_numpy())

@@ -55,7 +55,6 @@ class Requests:
                 " of a run."
             )
         tables = Tables.read(pl.scan_parquet(home / layout.REQUESTS, glob=False), layout.read_run(home))
-        self._home = home
         self.tables = tables.only(tables.attempted)
         self._good = self.tables.succeeded
 
@@ -120,13 +119,8 @@ class Requests:
     @cached_property
     def errors(self) -> list[str]:
         """The fault of every request; empty for a success."""
-        table = pl.scan_parquet(self._home / layout.REQUESTS, glob=False).select("request", "fault").collect()
-        ours = self.tables.requests.select("request").join(
-            table, on="request", how="left", maintain_order="left"
-        )
-        return [
-            "" if good else str(fault or "") for good, fault in zip(self._good, ours["fault"], strict=True)
-        ]
+        faults = self.tables.column("fault")
+        return ["" if good else str(fault or "") for good, fault in zip(self._good, faults, strict=True)]
 
     @cached_property
     def start_s(self) -> Floats:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
-from loadstone.metrics import _flow, _pauses, _streams
+from loadstone.metrics import _columns, _flow, _pauses, _streams
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.outcome import (
@@ -34,16 +34,9 @@ from loadstone.read.outcome import (
     TIMEOUT_TOTAL,
     TOO_LARGE,
 )
-from loadstone.read.schema import REQUESTS, completed
+from loadstone.read.schema import completed
 
 Ints = NDArray[np.int64]
-
-SCALARS = tuple(
-    name
-    for name, kind in REQUESTS.items()
-    if not isinstance(kind, pl.List) and name not in ("request_id", "fault")
-)
-"""The columns held in memory."""
 
 OUT_OF_TIME = frozenset({TIMEOUT_FIRST_TOKEN, TIMEOUT_IDLE, TIMEOUT_TOTAL})
 """Under way when a time limit of ours ended them."""
@@ -52,6 +45,7 @@ ENDED_BY_CLIENT = CENSORED | OUT_OF_TIME | {TIMEOUT_CONNECT, TOO_LARGE, CLIENT_F
 
 _TURN = pl.col("turn").fill_null(0)
 _OPENS = (_TURN.min().over("phase", "conversation") == _TURN).alias("opens")
+"""Whether a request is the first one planned of its conversation."""
 
 _READ_TOKENS = 1 << 17
 """Tokens read together, about one row group of the file; one token is 20 bytes in the list columns."""
@@ -63,8 +57,8 @@ _PART_TOKENS = 1 << 15
 class Tables:
     """The measured phases of one run, or a part of them.
 
-    `requests` has one row a request, in the columns `SCALARS` of `read.schema.REQUESTS` and `opens` (see there); arrays
-    that have one entry a request are in its order. Build it with `Tables.read`.
+    `requests` has one row a request, in the columns `HELD` of `metrics._columns`, `phase` and `opens` (see there); `column`
+    has any other. Arrays that have one entry a request are in its order. Build it with `Tables.read`.
     """
 
     requests: pl.DataFrame
@@ -88,11 +82,10 @@ class Tables:
             log for log in run.phases if (log.kind == "measured" if phases is None else log.name in phases)
         )
         names = [log.name for log in logs]
-        rows = table.select(*SCALARS).with_row_index("at").filter(pl.col("phase").is_in(names))
-        # A byte a request where a name would take sixteen.
-        requests = rows.with_columns(pl.col("phase").cast(pl.Enum(names)), _OPENS).collect()
-        at = requests["at"].cast(pl.Int64).to_numpy()
-        return cls(requests.drop("at"), run, logs, table, at)
+        requests, at = _columns.held(table, names)
+        several = requests.select(_TURN.n_unique()).item() > 1  # else there is nothing to be grouped
+        opens = _OPENS if several else pl.lit(True).alias("opens")
+        return cls(requests.with_columns(opens), run, logs, table, at)
 
     def only(self, chosen: NDArray[np.bool_]) -> Tables:
         """The same with those requests alone for which `chosen`, one entry a request, is true."""
@@ -319,9 +312,14 @@ class Tables:
         difference = self.requests.select(pl.col(end) - pl.col(start)).to_series()
         return (difference / 1e6).fill_null(float("nan")).to_numpy()
 
+    def column(self, name: str) -> pl.Series:
+        """For every request its entry in any scalar column of the table, held in memory or not."""
+        held = name in self.requests.columns
+        return self.requests[name] if held else _columns.column(self._table, name, self._at)
+
     def number(self, name: str) -> NDArray[np.float64]:
         """For every request the number in column `name`; NaN where there is none."""
-        return self.requests[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        return self.column(name).cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
     def until_complete_ms(self, start: str) -> NDArray[np.float64]:
         """For every request the milliseconds from `start` until the answer was complete for its user.
