@@ -39,6 +39,8 @@ def test_stalls_are_counted_and_added_up(read, answer, result, mean):
     assert result("stall_count", run).values.tolist() == [2, 0]
     assert result("stall_time", run).values.tolist() == [550.0, 0.0]
     assert mean("stalled_answers", run) == 50.0
+    assert result("stalled_answers", run).note == "a stall is a pause longer than 200 ms."
+    assert result("smooth_answers", run).note == "read at 5.3 tokens/s."
 
 
 def test_a_gap_as_long_as_the_threshold_is_no_stall(read, answer, mean):

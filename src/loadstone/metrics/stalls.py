@@ -39,19 +39,19 @@ def worst_stall(tables: Tables) -> Each:
 @metric("stall_count", unit="stalls", better="lower", needs=("streaming", "success"))
 def stall_count(tables: Tables) -> Each:
     """How often one answer stalled: the number of its gaps > --stall-threshold; 0 for most."""
-    return Each(_told(tables, tables.pauses.stalls), _ONE_PIECE)
+    return Each(_told(tables, tables.pauses.stalls), _ONE_PIECE, _threshold(tables))
 
 
 @metric("stall_time", unit="ms", better="lower", needs=("streaming", "success"))
 def stall_time(tables: Tables) -> Each:
     """How long one answer stood still: the sum of its gaps > --stall-threshold; 0 for most."""
-    return Each(_told(tables, tables.pauses.stalled_ms), _ONE_PIECE)
+    return Each(_told(tables, tables.pauses.stalled_ms), _ONE_PIECE, _threshold(tables))
 
 
 @metric("stalled_answers", unit="%", better="lower", needs=("streaming", "success"))
 def stalled_answers(tables: Tables) -> Result:
     """Share of the answers that stalled: 100 (answers with a gap > --stall-threshold) / (answers with a gap)."""
-    return _share(tables, _told(tables, tables.pauses.stalls), lambda stalls: stalls > 0)
+    return _share(tables, tables.pauses.stalls, lambda stalls: stalls > 0, _threshold(tables))
 
 
 @metric("rebuffering_time", unit="ms", better="lower", needs=("streaming", "success"))
@@ -62,13 +62,21 @@ def rebuffering_time(tables: Tables) -> Each:
     needed. It is all waiting together, not the longest: who has waited once is behind, and has more in hand when the
     next pause comes. Waiting for the first token is time_to_first_token, and no part of it.
     """
-    return Each(_told(tables, tables.pauses.waited_ms), _ONE_PIECE)
+    return Each(_told(tables, tables.pauses.waited_ms), _ONE_PIECE, _reader(tables))
 
 
 @metric("smooth_answers", unit="%", better="higher", needs=("streaming", "success"))
 def smooth_answers(tables: Tables) -> Result:
     """Share of the answers that never make their reader wait: 100 (rebuffering_time = 0) / (answers with a gap)."""
-    return _share(tables, _told(tables, tables.pauses.waited_ms), lambda waited: waited == 0)
+    return _share(tables, tables.pauses.waited_ms, lambda waited: waited == 0, _reader(tables))
+
+
+def _threshold(tables: Tables) -> str:
+    return f"a stall is a pause longer than {tables.config.slo.stall_ms:,g} ms."
+
+
+def _reader(tables: Tables) -> str:
+    return f"read at {tables.config.slo.reading_speed:g} tokens/s."
 
 
 def _told(tables: Tables, values: Floats) -> Floats:
@@ -76,11 +84,14 @@ def _told(tables: Tables, values: Floats) -> Floats:
     return np.where(tables.coalesced, np.nan, values)
 
 
-def _share(tables: Tables, values: Floats, hit: Callable[[Floats], NDArray[np.bool_]]) -> Number | Missing:
-    """The share in percent of what is a hit among the values that are known, in the order of sending."""
+def _share(
+    tables: Tables, values: Floats, hit: Callable[[Floats], NDArray[np.bool_]], note: str
+) -> Number | Missing:
+    """The share in percent of what is a hit among the values that can be told, in the order of sending."""
     order = np.argsort(tables.number("sent_ns"), kind="stable")
-    known = values[order][~np.isnan(values[order])]
+    told = _told(tables, values)[order]
+    known = told[~np.isnan(told)]
     if not len(known):
         return Missing(_ONE_PIECE)
     hits = hit(known)
-    return Number(100 * float(hits.mean()), hits=hits)
+    return Number(100 * float(hits.mean()), note, hits=hits)
