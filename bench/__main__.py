@@ -36,6 +36,7 @@ MEASUREMENTS = (
     "published",
     "engine_speed",
     "coverage",
+    "coverage",
 )
 ON_REQUEST = ("calibration", "compare_power")
 """What needs a server of somebody else's."""
