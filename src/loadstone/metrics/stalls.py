@@ -4,8 +4,8 @@ From the gaps between instants at which tokens came, whole and not divided by th
 or a pooled percentile hides them: one pause of two seconds in an answer of 500 tokens is one gap in 500.
 
 A *stall* is a gap longer than `--stall-threshold`, 1,000 ms unless set otherwise: about the pause from which on people lose
-the thread of what they are doing (Miller, 1968; the second of Nielsen's three limits, 1993), and a few times longer than
-a decode step of any server that is not paused.
+the thread of what they are doing (Miller, 1968; the second of Nielsen's three limits, 1993). A server whose every step takes so long needs a
+longer one.
 
 The *reader* begins at the first token and reads `--reading-speed` tokens a second, 5.3 unless set otherwise: 238 words a minute,
 the mean of silent reading of English non-fiction over 190 studies (Brysbaert, 2019), at 4/3 tokens a word. Who reads
