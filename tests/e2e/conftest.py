@@ -30,7 +30,10 @@ from loadstone.sim.truth import read_truth
 
 PROGRAM = [sys.executable, "-m", "loadstone"]
 PATIENCE_S = 60.0
-OF_THE_MACHINE = {"client_cpu", "client_lag", "first_tokens", "send_lag", "offered_load", "arrival_fidelity"}
+OF_THE_MACHINE = {
+    "client_cpu", "client_lag", "first_tokens", "send_lag", "offered_load", "arrival_fidelity", "loop_stalls",
+    "machine_steal", "other_load", "clock_rate", "kernel_drops", "memory_pressure",
+}  # fmt: skip
 """Checks that a busy machine fails without any fault of the program."""
 
 

@@ -58,7 +58,7 @@ def processes(evidence: Evidence) -> Check:
     """Every process of the run lived to its end.
 
     What a worker had under way is lost with it; what a decoder had not read is decoded afterwards, but nobody knows
-    what else went wrong.
+    what else went wrong: INVALID.
     """
     deaths = evidence.tables.run.deaths
     if not deaths:
@@ -72,7 +72,10 @@ def processes(evidence: Evidence) -> Check:
 
 
 def lost_requests(evidence: Evidence) -> Check:
-    """No request failed through the client's own fault: a lost worker, no descriptors, a defect."""
+    """No request failed through the client's own fault: a lost worker, no descriptors, a defect.
+
+    DEGRADED when one did, INVALID above 1 %, where they shift a p99.
+    """
     lost = evidence.outcomes(CLIENT_FAULT)
     if not lost:
         return answer("lost_requests", "VALID", 0, "requests", "no request was lost by the client.")

@@ -14,7 +14,7 @@ def server_tokens(evidence: Evidence) -> Check:
     """The server's own counter of output tokens grew by as many as we received.
 
     From the last look at its page before the load to the first one after it, warm-up and cooldown included; so the preflight
-    is not in it, while requests that others send in between are.
+    is not in it, while requests that others send in between are. A NOTE where the two counts are more than 1 % apart.
     """
     pages = [(page, _apart_percent(page)) for page in evidence.server]
     known = [(page, apart) for page, apart in pages if apart is not None]

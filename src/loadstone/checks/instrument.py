@@ -15,7 +15,7 @@ UNDATED_SHARE = 0.01
 def kernel_stamps(evidence: Evidence) -> Check:
     """Arrivals are dated by the kernel. Where not, a busy worker's lateness is in the latencies, unseen.
 
-    DEGRADED when more than 1 % of the answers hold a read that was not, and a worker was busy.
+    DEGRADED when more than 1 % of the answers hold a read that was not, and a worker used 40 % of a core; else a NOTE.
     """
     tables = evidence.tables
     answers = int(tables.succeeded.sum())
@@ -37,7 +37,7 @@ def kernel_stamps(evidence: Evidence) -> Check:
 
 
 def clock_steps(evidence: Evidence) -> Check:
-    """The wall clock, on which the kernel dates, was not set while the run lasted."""
+    """The wall clock, on which the kernel dates, was not set while the run lasted. A NOTE when it was."""
     steps = evidence.tables.run.clock.steps
     if not steps:
         return answer("clock_steps", "VALID", 0, "steps", "the wall clock was not set.")
@@ -48,7 +48,7 @@ def clock_steps(evidence: Evidence) -> Check:
 
 
 def shared_reads(evidence: Evidence) -> Check:
-    """How many reads completed several token events: the limit of what the instrument can tell apart."""
+    """How many reads completed several token events: the limit of what the instrument can tell apart. A NOTE from 1 % on."""
     share = evidence.metrics["shared_reads"].mean
     if share is None or share < SHARED_READS_PERCENT:
         return answer("shared_reads", "VALID", share, "%", "tokens were read one at a time.")
@@ -57,7 +57,7 @@ def shared_reads(evidence: Evidence) -> Check:
 
 
 def server_local(evidence: Evidence) -> Check:
-    """Whether client and server took cores from each other."""
+    """Whether client and server took cores from each other. A NOTE where they share a host."""
     if not evidence.tables.run.server_local:
         return answer("server_local", "VALID", 0, "", "the server runs on another host.")
     busy = evidence.tables.run.host_busy_share

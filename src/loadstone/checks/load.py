@@ -31,8 +31,8 @@ def cohort_lock(evidence: Evidence) -> Check:
 
     Answers of one length, decoded in one batch, end in the same step; their slots free, and fill, at the same moment:
     the server sees bursts of prompts and then none, not a mixed load. The number is the share of the other slots that
-    start within 5 % of the median latency of a request, on average, the first two rounds left out. Looked at are
-    successes: what fails at once starts the next at once, whatever the server decodes.
+    start within 5 % of the median latency of a request, on average, the first two rounds left out: a NOTE from 30 % on. Looked
+    at are successes: what fails at once starts the next at once, whatever the server decodes.
     """
     tables = evidence.tables
     closed = [load for load in tables.loads if not load.timed and (load.slots or 1) >= LOCK_SLOTS]
@@ -57,7 +57,7 @@ def cohort_lock(evidence: Evidence) -> Check:
 def resource_waits(evidence: Evidence) -> Check:
     """No connection had to wait because this machine had no descriptor or no port left for it.
 
-    DEGRADED when that befell more than 1 % of the requests or some were waiting for more than 1 % of the time.
+    DEGRADED when that befell more than 1 % of the requests or some were waiting for more than 1 % of the time; else a NOTE.
     """
     logs = evidence.tables.run.workers
     waits = sum(log.waits for log in logs)
@@ -78,7 +78,7 @@ def resource_waits(evidence: Evidence) -> Check:
 def warmup_apart(evidence: Evidence) -> Check:
     """Every warm-up request had ended before what it warmed up was measured, so that none of its work is in the numbers.
 
-    Where the hand-over was to be seamless, that the last ones were still under way is as it was meant: a NOTE.
+    DEGRADED when one had not. Where the hand-over was to be seamless, that the last ones were still under way is as it was meant: a NOTE.
     """
     phases = evidence.tables.run.phases
     overlaps_ns = {True: 0, False: 0}

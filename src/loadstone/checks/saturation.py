@@ -73,7 +73,10 @@ class Course(NamedTuple):
 
 
 def saturation(evidence: Evidence) -> Check:
-    """Whether the server kept up with the rate offered. It need not: a saturated server is a result."""
+    """Whether the server kept up with the rate offered. It need not: a saturated server is a result, and lowers no verdict.
+
+    It did not where it completed less than 95 % of the offered rate and latencies grew by 50 ms and more for every second.
+    """
     found = courses(evidence)
     if not found:
         return answer("saturation", "VALID", None, "%", f"not judged: {_why_not(evidence)}")

@@ -22,7 +22,7 @@ COLD = 3.0
 
 
 def succeeded(evidence: Evidence) -> Check:
-    """There is something to measure."""
+    """There is something to measure. INVALID when no request succeeded."""
     count = int(evidence.tables.succeeded.sum())
     if count:
         return answer("succeeded", "VALID", count, "requests", f"{counted(count, 'request')} succeeded.")
@@ -53,7 +53,7 @@ def _stopped_before(tables: Tables) -> bool:
 
 
 def sample_size(evidence: Evidence) -> Check:
-    """There are enough requests to speak of a distribution."""
+    """There are enough requests to speak of a distribution. A NOTE below 30 successes."""
     count = int(evidence.tables.succeeded.sum())
     if not 0 < count < FEW_REQUESTS:
         return answer("sample_size", "VALID", count, "requests", f"{count} answers.")
@@ -69,7 +69,10 @@ def sample_size(evidence: Evidence) -> Check:
 
 
 def failures(evidence: Evidence) -> Check:
-    """Latencies are those of the survivors; where many failed, they may look better than the server is."""
+    """Latencies are those of the survivors; where many failed, they may look better than the server is.
+
+    A NOTE from 1 % of the requests on, DEGRADED from 10 % on.
+    """
     share = evidence.metrics["error_rate"].mean
     if share is None:
         why = evidence.metrics["error_rate"].reason
@@ -98,7 +101,7 @@ def _where(tables: Tables) -> str:
 
 
 def retries(evidence: Evidence) -> Check:
-    """Requests sent again on a new connection, because the server had closed a kept-alive one."""
+    """Requests sent again on a new connection, because the server had closed a kept-alive one. A NOTE when there were any."""
     count = int(evidence.tables.requests["retries"].sum())
     if not count:
         return answer("retries", "VALID", 0, "retries", "no request had to be sent again.")
@@ -109,7 +112,7 @@ def retries(evidence: Evidence) -> Check:
 
 
 def cold_start(evidence: Evidence) -> Check:
-    """Whether the first answer was much slower than the rest, without a warm-up.
+    """Whether the first answer was much slower than the rest, without a warm-up: a NOTE above three times the median.
 
     A load may open with many requests at once, of which each waits for the prompts of all: of n that were sent within a
     median of the first, every one may take n times as long as alone.
