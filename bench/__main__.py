@@ -32,10 +32,10 @@ MEASUREMENTS = (
     "truth",
     "sim_server",
     "memory",
+    "million",
     "soak",
     "published",
     "engine_speed",
-    "coverage",
     "coverage",
 )
 ON_REQUEST = ("calibration", "compare_power")
