@@ -31,43 +31,41 @@ from loadstone.stats import Floats
 
 ORDER = 45
 
-PHASES = ("blocked", "dns_lookup", "connecting", "tls_handshaking", "sending", "waiting", "receiving")
-"""In the order of time, but that blocked has the moment between the connection and the send as well."""
 _MOMENTS = ("connect_ns", "tcp_ns", "connected_ns", "sent_ns", "written_ns", "answered_ns", "done_ns")
+_DUE = pl.col("due_ns")
+_AT = {
+    name: pl.max_horizontal(_DUE, pl.min_horizontal(*_MOMENTS[place:])) for place, name in enumerate(_MOMENTS)
+}
+"""The moments without gaps: one that never came is that of the next one that did, and none is later than the one after it. So
+phases are never below 0, and add up whatever the moments are."""
+_SPENT = {
+    "blocked": (_AT["connect_ns"] - _DUE) + (_AT["sent_ns"] - _AT["connected_ns"]),
+    "dns_lookup": _DUE * 0,
+    "connecting": _AT["tcp_ns"] - _AT["connect_ns"],
+    "tls_handshaking": _AT["connected_ns"] - _AT["tcp_ns"],
+    "sending": _AT["written_ns"] - _AT["sent_ns"],
+    "waiting": _AT["answered_ns"] - _AT["written_ns"],
+    "receiving": _AT["done_ns"] - _AT["answered_ns"],
+}
+PHASES = tuple(_SPENT)
+"""In the order of time, but that blocked has the moment between the connection and the send as well."""
 _NONE = "no request was due and came to an end."
 _OLDER = "the run is of a version that did not note when {}."
 
 
-def phases_ns(tables: Tables) -> pl.DataFrame:
-    """For every request the nanoseconds in each of `PHASES`; null without a due time or an end.
-
-    A moment that never came is that of the next one that did, and none is later than the one after it: so phases are never
-    below 0, and add up whatever the moments are.
-    """
-    moments = tables.requests.select(
-        "due_ns",
-        *(
-            pl.max_horizontal("due_ns", pl.min_horizontal(*_MOMENTS[place:])).alias(name)
-            for place, name in enumerate(_MOMENTS)
-        ),
-    )
-    spent = {
-        "blocked": (pl.col("connect_ns") - pl.col("due_ns")) + (pl.col("sent_ns") - pl.col("connected_ns")),
-        "dns_lookup": pl.col("due_ns") * 0,
-        "connecting": pl.col("tcp_ns") - pl.col("connect_ns"),
-        "tls_handshaking": pl.col("connected_ns") - pl.col("tcp_ns"),
-        "sending": pl.col("written_ns") - pl.col("sent_ns"),
-        "waiting": pl.col("answered_ns") - pl.col("written_ns"),
-        "receiving": pl.col("done_ns") - pl.col("answered_ns"),
-    }
-    over = tables.requests["done_ns"].is_not_null() & tables.requests["due_ns"].is_not_null()
-    return moments.select(pl.when(over).then(phase).alias(name) for name, phase in spent.items())
+def phases_ns(tables: Tables, *names: str) -> pl.DataFrame:
+    """For every request the nanoseconds in each of these `PHASES` (all); null without a due time or an end."""
+    over = _DUE.is_not_null() & pl.col("done_ns").is_not_null()
+    return tables.requests.select(pl.when(over).then(_SPENT[name]).alias(name) for name in names or PHASES)
 
 
 def residual_ns(tables: Tables) -> NDArray[np.int64]:
     """Of every request that was due and ended: done - due, less the sum of its phases; 0 unless it ended before it was due."""
-    whole = tables.requests.select(pl.col("done_ns") - pl.col("due_ns")).to_series()
-    return (whole - phases_ns(tables).sum_horizontal(ignore_nulls=False)).drop_nulls().to_numpy()
+    over = _DUE.is_not_null() & pl.col("done_ns").is_not_null()
+    left = pl.col("done_ns") - _DUE
+    for spent in _SPENT.values():
+        left = left - spent
+    return tables.requests.select(left.filter(over)).to_series().to_numpy()
 
 
 @metric("http_req_blocked", unit="ms", better="lower", needs=("success",))
@@ -154,7 +152,7 @@ def http_req_duration(tables: Tables) -> Each:
 
     request_latency ends with the last token, and this with the end of the response.
     """
-    exchange = phases_ns(tables).select("sending", "waiting", "receiving").sum_horizontal(ignore_nulls=False)
+    exchange = phases_ns(tables, "sending", "waiting", "receiving").sum_horizontal(ignore_nulls=False)
     return Each((exchange / 1e6).fill_null(float("nan")).to_numpy(), _NONE)
 
 
@@ -178,7 +176,7 @@ def http_req_connection_reused(tables: Tables) -> Number | Missing:
 
 
 def _ms(tables: Tables, phase: str) -> Floats:
-    return (phases_ns(tables)[phase] / 1e6).fill_null(float("nan")).to_numpy()
+    return (phases_ns(tables, phase)[phase] / 1e6).fill_null(float("nan")).to_numpy()
 
 
 def _unsplit(tables: Tables) -> NDArray[np.bool_]:

@@ -52,12 +52,12 @@ REQUESTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "usage_completion_tokens": pl.Int64,
     "usage_reasoning_tokens": pl.Int64,
     "usage_cached_tokens": pl.Int64,
-    "usage_accepted_prediction_tokens": pl.Int64,  # of a predicted output that the client sent, those in the answer,
-    "usage_rejected_prediction_tokens": pl.Int64,  # and those that are not
-    "draft_steps": pl.Int64,  # speculative decoding: steps of the answer that checked a draft,
-    "draft_tokens": pl.Int64,  # the tokens that were drafted for it,
-    "draft_accepted_tokens": pl.Int64,  # and those of them that were accepted; null where the server does not tell
-    "items": pl.Int64,  # images, embeddings or ranked passages in the answer; null from an endpoint of text
+    "usage_accepted_prediction_tokens": pl.Int32,  # of a predicted output that the client sent, those in the answer,
+    "usage_rejected_prediction_tokens": pl.Int32,  # and those that are not
+    "draft_steps": pl.Int32,  # speculative decoding: steps of the answer that checked a draft,
+    "draft_tokens": pl.Int32,  # the tokens that were drafted for it,
+    "draft_accepted_tokens": pl.Int32,  # and those of them that were accepted; null where the server does not tell
+    "items": pl.Int32,  # images, embeddings or ranked passages in the answer; null from an endpoint of text
     "audio_s": pl.Float64,  # seconds of sound in the request that the server heard; null likewise
     "checked_output_tokens": pl.Int64,  # our tokenizer's count of the whole answer; null outside the sample
     "text_zlib_ratio": pl.Float64,  # bytes of the end of the text to its size as packed; null outside that sample
