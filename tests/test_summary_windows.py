@@ -42,13 +42,17 @@ def sliced(frame, run_log):
     return of
 
 
+def cut(tables):
+    return slices(Evidence(tables, measured(tables)))
+
+
 def mean(window, name):
     return window.metrics[name].mean
 
 
 def test_slices_have_the_requests_sent_in_them_and_the_tokens_that_came(sliced, answer):
     run = sliced(1, answer(500, 1000, 1500, sent=0), answer(2200, sent=900), answer(2500, sent=2000))
-    first, second, last = slices(run)
+    first, second, last = cut(run)
     assert [one.name for one in (first, second, last)] == ["0-1 s", "1-2 s", "2-2.5 s"]
     assert [one.planned for one in (first, second, last)] == [2, 0, 1]
     assert [one.complete for one in (first, second, last)] == [True, True, False]
@@ -64,7 +68,7 @@ def test_slices_have_the_requests_sent_in_them_and_the_tokens_that_came(sliced, 
 def test_tokens_of_all_slices_add_up_to_the_whole(sliced, answer):
     rows = [answer(*range(100 * i + 7, 100 * i + 907, 30), sent=100 * i, tokens=60) for i in range(40)]
     run = sliced(0.7, *rows)
-    found = slices(run)
+    found = cut(run)
     tokens = sum(mean(one, "output_token_throughput") * (one.end_s - one.start_s) for one in found)
     assert tokens == pytest.approx(60 * 40)
     assert sum(one.planned for one in found) == 40
@@ -72,23 +76,23 @@ def test_tokens_of_all_slices_add_up_to_the_whole(sliced, answer):
 
 
 def test_a_whole_number_of_slices_has_no_incomplete_one(sliced, answer):
-    assert [one.complete for one in slices(sliced(0.5, answer(200, 1000, sent=0)))] == [True, True]
+    assert [one.complete for one in cut(sliced(0.5, answer(200, 1000, sent=0)))] == [True, True]
 
 
 def test_without_being_asked_for_there_are_no_slices(tables, answer):
-    assert slices(tables(answer(50))) == ()
+    assert cut(tables(answer(50))) == ()
 
 
 def test_too_many_slices_are_said_to_be(sliced, answer):
     run = sliced(0.001, answer(50, 1000 * MOST_SLICES, sent=0))
-    assert slices(run) == ()
+    assert cut(run) == ()
     evidence = Evidence(run, measured(run))
     assert any("--slice-duration 0.001 makes 2,000,000 slices" in notice for notice in notices(evidence))
 
 
 def test_an_answer_that_came_whole_counts_where_it_ended(sliced, answer):
     row = answer(sent=0, done=1500, tokens=9, streamed=False) | {"arrival_ns": None, "read_ns": None}
-    found = slices(sliced(1, row, streaming=False))
+    found = cut(sliced(1, row, streaming=False))
     assert [mean(one, "output_token_throughput") for one in found] == [0.0, 18.0]
 
 

@@ -1,8 +1,8 @@
 """From a run's folder to its report: every metric, every outcome, the certificate.
 
 Reads `run.json`, `requests.parquet` and the index of `faults/`, writes nothing. One rule: whatever the run
-was, there is a report; what cannot be known is null with a reason. Memory: the scalar columns of all
-requests, and for one metric at a time at most 16 bytes a token.
+was, there is a report; what cannot be known is null with a reason. Memory: some 200 bytes a request
+for the scalar columns, and for one metric at a time as much again; nothing grows with the tokens (see `metrics._pools`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def summarise(folder: Path, slo: Sequence[str] = ()) -> Report:
         turns=groups.turns(evidence),
         lengths=groups.lengths(evidence),
         windows=windows(table, evidence),
-        timeslices=slices(tables),
+        timeslices=slices(evidence),
         server=evidence.server,
         config=run.config,
         environment=_environment(run),

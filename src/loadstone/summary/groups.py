@@ -43,17 +43,17 @@ def phases(table: pl.LazyFrame, evidence: Evidence) -> tuple[PhaseFacts, ...]:
     for log in logs:
         lone = tables.phases == (log,)
         own = tables if lone else Tables.read(table, tables.run, [log.name])
-        numbers = (
-            {name: evidence.metrics[name] for name in _told(own)}
+        metrics = (
+            {name: evidence.metrics[name] for name in told(own)}
             if lone
-            else _numbers(own, _behind(own, evidence))
+            else numbers(own, waits_grew(own, evidence))
         )
-        found.append(_phase(log, own, numbers, origin_ns, saturated.get(log.name)))
+        found.append(_phase(log, own, metrics, origin_ns, saturated.get(log.name)))
     return tuple(found)
 
 
 def _phase(
-    log: PhaseLog, own: Tables, numbers: dict[str, MetricResult], origin_ns: int, saturated: bool | None
+    log: PhaseLog, own: Tables, metrics: dict[str, MetricResult], origin_ns: int, saturated: bool | None
 ) -> PhaseFacts:
     load = next((load for load in own.loads if load.name == log.name), None)
     rates = (measure(all_metrics()[name], own).mean for name in ("offered_rate", "completed_rate"))
@@ -62,7 +62,7 @@ def _phase(
         name=log.name,
         planned=len(own.requests),
         counts=counts(own.requests),
-        metrics=numbers,
+        metrics=metrics,
         kind=log.kind,
         handover="seamless" if log.seamless else "drained",
         start_s=(log.start_ns - origin_ns) / 1e9,
@@ -102,7 +102,7 @@ def turns(evidence: Evidence) -> tuple[Group, ...]:
     found = np.unique(turn)
     if len(found) < 2:
         return ()
-    behind = _behind(evidence.tables, evidence)
+    behind = waits_grew(evidence.tables, evidence)
     return tuple(
         _group(f"{number}{'+' if number == MOST_TURNS else ''}", evidence.tables.part(turn == number), behind)
         for number in found.tolist()
@@ -123,7 +123,7 @@ def lengths(evidence: Evidence) -> tuple[Group, ...]:
     # The exponent of the power of two at or below it; -1 for an empty prompt and -2 for one that is not known.
     bucket = np.frexp(length.fill_null(0).to_numpy())[1] - 1
     bucket = np.where(length.is_null().to_numpy(), -2, bucket)
-    behind = _behind(tables, evidence)
+    behind = waits_grew(tables, evidence)
     return tuple(
         _group(
             "0" if number < 0 else f"{2**number}-{2 ** (number + 1) - 1}",
@@ -138,27 +138,33 @@ def _groups(column: str, names: Sequence[str], evidence: Evidence) -> tuple[Grou
     if len(names) < 2:
         return ()
     tables = evidence.tables
-    numbers, behind = tables.requests[column], _behind(tables, evidence)
+    of, behind = tables.requests[column], waits_grew(tables, evidence)
     return tuple(
-        _group(name, tables.part((numbers == number).fill_null(False).to_numpy()), behind)
+        _group(name, tables.part((of == number).fill_null(False).to_numpy()), behind)
         for number, name in enumerate(names)
     )
 
 
 def _group(name: str, own: Tables, behind: Collection[str]) -> Group:
-    numbers = _numbers(own, behind)
-    return Group(name=name, planned=len(own.requests), counts=counts(own.requests), metrics=numbers)
+    return Group(
+        name=name, planned=len(own.requests), counts=counts(own.requests), metrics=numbers(own, behind)
+    )
 
 
-def _numbers(own: Tables, behind: Collection[str]) -> dict[str, MetricResult]:
+def numbers(
+    own: Tables, behind: Collection[str], names: Collection[str] | None = None
+) -> dict[str, MetricResult]:
+    """The metrics of a part, all that are told or those with these names; `behind` are the phases in which waits grew."""
     known = all_metrics()
-    return at_least.marked({name: measure(known[name], own) for name in _told(own)}, own, behind)
+    return at_least.marked({name: measure(known[name], own) for name in names or told(own)}, own, behind)
 
 
-def _behind(tables: Tables, evidence: Evidence) -> tuple[str, ...]:
+def waits_grew(tables: Tables, evidence: Evidence) -> tuple[str, ...]:
+    """The names of the phases in which waits grew to the end."""
     return at_least.behind(tables, at_least.saturated(evidence))
 
 
-def _told(tables: Tables) -> list[str]:
+def told(tables: Tables) -> list[str]:
+    """The names of the metrics that are told of a part."""
     timed = NEEDS["rate"].met(tables)
     return [name for name in METRICS if timed or not name.endswith(FROM_DUE)]

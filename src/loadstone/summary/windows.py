@@ -7,7 +7,7 @@ latencies of the requests that were sent in them, however late they were answere
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -21,11 +21,11 @@ from loadstone.metrics._steady import Drift, Steady, drifts, steady
 from loadstone.metrics._sweep import Ints, levels, means
 from loadstone.report import MetricResult, Trend, Window
 from loadstone.stats import Floats
-from loadstone.summary.measure import measure
+from loadstone.summary.groups import numbers, told, waits_grew
 from loadstone.summary.outcomes import counts
 
-LATENCIES = ("request_latency", "time_to_first_token", "inter_token_latency", "error_rate")
 RATES = ("output_token_throughput", "request_throughput", "concurrency")
+"""What is told of a window itself; beside it stands what is told of any part of the requests."""
 UNKNOWN = "the number of tokens is not known for any answer."
 MOST_SLICES = 2000
 """More would make the report larger than the table of requests, and nobody reads them."""
@@ -35,17 +35,18 @@ def windows(table: pl.LazyFrame, evidence: Evidence) -> tuple[Window, ...]:
     """The whole run where other phases ran as well, what was measured, and the steady state."""
     tables = evidence.tables
     names = [log.name for log in tables.run.phases]
-    found = [_plain("measured", tables, tables, evidence.metrics)]
+    found = [_plain("measured", tables, evidence)]
     if len(names) > len(tables.phases):
         whole = Tables.read(table, tables.run, names)
-        found.insert(0, _plain("whole", whole, tables))
-    return (*found, _steady(tables))
+        found.insert(0, _plain("whole", whole, evidence))
+    return (*found, _steady(evidence))
 
 
-def slices(tables: Tables) -> tuple[Window, ...]:
+def slices(evidence: Evidence) -> tuple[Window, ...]:
     """The time from the start of the measurement to the last event in slices as long as was asked for; the last one may be
     shorter, and is marked then. None where that would be more than `MOST_SLICES`.
     """
+    tables = evidence.tables
     window_ns, start_ns, number = tables.window_ns, tables.start_ns, _slices(tables)
     if window_ns is None or start_ns is None or not 0 < number <= MOST_SLICES:
         return ()
@@ -54,7 +55,7 @@ def slices(tables: Tables) -> tuple[Window, ...]:
     whole = edges_ns[-1] == window_ns[1]
     edges_ns[-1] = window_ns[1]
     ends_s = [f"{round(_since(edge_ns, start_ns), 3):.10g}" for edge_ns in edges_ns.tolist()]
-    found = _cut(tables, [f"{start}-{stop} s" for start, stop in pairwise(ends_s)], edges_ns)
+    found = _cut(evidence, [f"{start}-{stop} s" for start, stop in pairwise(ends_s)], edges_ns)
     return (*found[:-1], replace(found[-1], complete=bool(whole)))
 
 
@@ -79,12 +80,14 @@ def _slice_ns(tables: Tables) -> int:
     return max(round((tables.config.output.slice_duration_s or 0.0) * 1e9), 1)
 
 
-def _plain(
-    name: str, of: Tables, measured: Tables, known: Mapping[str, MetricResult] | None = None
-) -> Window:
-    """The numbers of all requests of some phases over their own window; those that are `known` are not made again."""
-    names = [*LATENCIES, *RATES]
-    metrics = {one: known[one] if known else measure(all_metrics()[one], of) for one in names}
+def _plain(name: str, of: Tables, evidence: Evidence) -> Window:
+    """The numbers of all requests of some phases over their own window."""
+    measured, names = evidence.tables, [*told(of), RATES[-1]]
+    metrics = (
+        {one: evidence.metrics[one] for one in names}
+        if of is measured
+        else numbers(of, waits_grew(of, evidence), names)
+    )
     window_ns, start_ns = of.window_ns, measured.start_ns
     reason = None if window_ns else "no request was sent."
     return Window(
@@ -99,11 +102,12 @@ def _plain(
     )
 
 
-def _steady(tables: Tables) -> Window:
+def _steady(evidence: Evidence) -> Window:
+    tables = evidence.tables
     span = steady(tables)
     if not isinstance(span, Steady):
         return Window(name="steady", planned=0, counts={}, metrics={}, start_s=None, end_s=None, reason=span)
-    (found,) = _cut(tables, ["steady"], np.array([span.start_ns, span.stop_ns]))
+    (found,) = _cut(evidence, ["steady"], np.array([span.start_ns, span.stop_ns]))
     trends = tuple(map(_trend, drifts(tables, span)))
     return replace(found, level=span.level, level_is=span.level_is, trends=trends)
 
@@ -113,8 +117,10 @@ def _trend(drift: Drift) -> Trend:
     return Trend(of=drift.of, found=drift.found, change_percent=change, p=drift.p, reason=drift.reason)
 
 
-def _cut(tables: Tables, names: list[str], edges_ns: Ints) -> list[Window]:
+def _cut(evidence: Evidence, names: list[str], edges_ns: Ints) -> list[Window]:
     """The windows between each edge and the next."""
+    tables, behind = evidence.tables, waits_grew(evidence.tables, evidence)
+    latencies = [name for name in told(tables) if name not in RATES]
     sent_ns = tables.requests["sent_ns"].fill_null(-1).to_numpy()
     done_ns = tables.requests["done_ns"].fill_null(-1).to_numpy()[tables.succeeded]
     came = np.histogram(done_ns, edges_ns)[0]
@@ -125,7 +131,7 @@ def _cut(tables: Tables, names: list[str], edges_ns: Ints) -> list[Window]:
     found = []
     for place, (name, (start_ns, stop_ns)) in enumerate(zip(names, pairwise(edges_ns.tolist()), strict=True)):
         own = tables.only((sent_ns >= start_ns) & (sent_ns < stop_ns))
-        metrics = {one: measure(all_metrics()[one], own) for one in LATENCIES}
+        metrics = numbers(own, behind, latencies)
         rates = (
             None if unknown else tokens[place] / lasts_s[place],
             came[place] / lasts_s[place],
