@@ -22,6 +22,11 @@ count, mean, min, max, std (of the population) and the percentiles p1 p5 p10 p25
 (linear interpolation). A percentile with fewer than 10 samples expected beyond it is marked as thin. A metric
 that cannot be computed is null with a reason, never 0.
 
+What has one value a request is exact, whatever the number of requests. Of metrics that pool one value a chunk
+(inter_token_latency, client_lag) up to 2,000,000 samples are kept one by one and all numbers are exact too. Beyond
+that they go into a histogram whose bins are 1/512 of a power of two wide: count, mean, min, max and std stay exact, each
+percentile is within 0.1 % of the exact one (at most 1/1024 of it, by the width of a bin), and the note says "Percentiles are within 0.1 %."
+
 *Elsewhere* says what other tools call the same thing, how they compute it, and why their number differs; where nothing
 differs but the tool's clock and its count of tokens, it says no more. Read in the sources of AIPerf 0.13, GenAI-Perf (the
 repository of perf_analyzer), vLLM 0.32, SGLang 0.5.23, GuideLLM 0.8.1, inference-perf 7de5ef2, genai-bench 0.0.5, EvalScope 1.14.1
