@@ -60,12 +60,22 @@ def phases_ns(tables: Tables, *names: str) -> pl.DataFrame:
 
 
 def residual_ns(tables: Tables) -> NDArray[np.int64]:
-    """Of every request that was due and ended: done - due, less the sum of its phases; 0 unless it ended before it was due."""
-    over = _DUE.is_not_null() & pl.col("done_ns").is_not_null()
-    left = pl.col("done_ns") - _DUE
-    for spent in _SPENT.values():
-        left = left - spent
-    return tables.requests.select(left.filter(over)).to_series().to_numpy()
+    """For every request by how much its moments are out of order, so that its phases add up but are not what they are called.
+
+    The sum, over the moments, of how much later each is than the earliest of those after it; 0 for every request of a sound
+    run. Writing may go on when the answer comes. Left out are requests that never came to an end or were not tried, and those
+    that were given up between a lost try and the next.
+    """
+    moments = ("due_ns", *_MOMENTS)
+    written = pl.min_horizontal("written_ns", "answered_ns").alias("written_ns")
+    at = tables.requests.select(*moments, "retries").with_columns(written)
+    late = sum(
+        (pl.col(name) - pl.min_horizontal(*moments[place:])).clip(lower_bound=0).fill_null(0)
+        for place, name in enumerate(moments[:-1], 1)
+    )
+    lost_a_try = (at["retries"] > 0).fill_null(False).to_numpy() & ~tables.succeeded
+    looked_at = at["done_ns"].is_not_null().to_numpy() & tables.attempted & ~lost_a_try
+    return np.where(looked_at, at.select(late=late).to_series().to_numpy(), 0)
 
 
 @metric("http_req_blocked", unit="ms", better="lower", needs=("success",))
