@@ -24,10 +24,10 @@ _serial = count()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_nobody(tmp_path_factory):
-    """No test sees what the user of this machine keeps in their cache folder (`loadstone calibrate`)."""
+def state_of_nobody(tmp_path_factory):
+    """No test sees what the user of this machine keeps of it (`loadstone calibrate`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 
