@@ -91,3 +91,17 @@ def test_a_goal_nobody_knows_is_found_before_anything_starts(tmp_path, capsys):
     ]
     assert enter(words) == 2
     assert not home.exists()
+
+
+def test_two_servers_in_turn_are_compared(tmp_path, capsys):
+    home = tmp_path / "study"
+    words = "--interleave sim:step_ms=20 --num-profile-runs 3 --random-seed 5"
+    code, told, shown = study(home, words, capsys)
+    assert code == 0
+    assert [run["name"] for run in told["runs"]] == ["a-1", "b-1", "a-2", "b-2", "a-3", "b-3"]
+    assert [run["seed"] for run in told["runs"]] == [5, 5, 6, 6, 7, 7]
+    assert told["targets"] == {"a": "sim:", "b": "sim:step_ms=20"}
+    means = [told["sides"][side]["inter_token_latency"]["stats"]["mean"]["mean"] for side in "ab"]
+    assert means[1] > 1.5 * means[0]
+    assert (home / "compare.json").is_file()
+    assert "inter token latency mean" in shown.out

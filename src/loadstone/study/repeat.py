@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from loadstone import folder
+from loadstone.compare import Comparison
 from loadstone.config import Config
 from loadstone.errors import Exit, LoadstoneError, UsageError, precedence
 from loadstone.metrics import names as metric_names
@@ -23,6 +24,7 @@ from loadstone.run import run
 from loadstone.study.aggregate import Metrics, MetricSpread, RunLine, spreads
 from loadstone.study.console import render
 from loadstone.study.document import FILE, Study, read, write
+from loadstone.study.interleave import compared, rendered
 from loadstone.study.planned import Planned, planned
 from loadstone.study.until import enough, goals
 from loadstone.terminal import printable, wants_color
@@ -172,11 +174,20 @@ def _metrics(sides: Mapping[str, Sequence[Report]]) -> dict[str, list[Metrics]]:
 
 
 def _told(told: Study, home: Path, codes: Sequence[Exit]) -> Exit:
-    """Writes and prints what the runs say together; how the study exits."""
-    width = shutil.get_terminal_size((100, 40)).columns
-    write(home, told, render(told, home, width=100, color=False))
-    print(render(told, home, width=width, color=wants_color(sys.stdout, os.environ)), flush=True)
+    """Writes and prints what the runs say together, and how two servers differ; how the study exits."""
+    found = compared(told, home)
+    width, color = shutil.get_terminal_size((100, 40)).columns, wants_color(sys.stdout, os.environ)
+    write(home, told, _text(told, found, home, width=100, color=False))
+    print(_text(told, found, home, width=width, color=color), flush=True)
     return precedence(*codes)
+
+
+def _text(told: Study, found: Comparison | None, home: Path, *, width: int, color: bool) -> str:
+    if found is None:
+        return render(told, home, width=width, color=color)
+    return "\n\n".join(
+        (rendered(found, home, width=width, color=color), render(told, home, width=width, color=color))
+    )
 
 
 def _home(config: Config) -> Path:
