@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from loadstone.estimate import LEAST, order
+from loadstone.estimate.spread import independent
 from loadstone.histogram import Histogram
 
 SERIES = arrays(np.float64, st.integers(LEAST, 200), elements=st.integers(0, 1_000).map(float))
@@ -87,7 +88,7 @@ def test_of_independent_samples_it_is_from_rank_to_rank():
     low, high = order.ranks(1_000, 0.99)
     ordered = np.sort(values)
     found = order.quantile(values, 0.99)
-    assert order.independent(values)
+    assert independent(values)
     assert (found.low, found.high, found.effective) == (ordered[low - 1], ordered[high - 1], 1_000)
 
 
@@ -101,7 +102,7 @@ def test_samples_that_hang_together_have_a_wider_one():
     values = exponential(400)
     together = np.repeat(values, 10)
     found, plain = order.quantile(together, 0.5), order.quantile(exponential(4_000), 0.5)
-    assert not order.independent(together)
+    assert not independent(together)
     assert found.effective < 1_000
     assert found.high - found.low > 1.5 * (plain.high - plain.low)
 

@@ -22,23 +22,31 @@ import numpy as np
 
 from loadstone.estimate import LEAST, LEVEL, Estimate, too_few, withheld
 from loadstone.estimate.beta import binomial_below
-from loadstone.estimate.spread import Floats, means, of_batches, ranked, spread
+from loadstone.estimate.spread import ALIKE, Floats, correlated, independent, means, of_batches
 from loadstone.histogram import Histogram
 
 METHOD = "order statistics"
-ALIKE = 2.0
-"""Neighbours among independent samples correlate by less than this many standard errors, and their batches vary by less than
-this many times what they should, nearly always."""
 
 
 def quantile(values: Floats, q: float) -> Estimate:
     """The interval of quantile `q`, 0 < q < 1, from values in time order."""
-    count = len(values)
-    if count < LEAST:
-        return too_few(METHOD, count)
+    return quantiles(values, [q])[0]
+
+
+def quantiles(values: Floats, wanted: Sequence[float]) -> list[Estimate]:
+    """Those of several quantiles, for which the values are sorted once."""
+    if len(values) < LEAST:
+        return [too_few(METHOD, len(values)) for _ in wanted]
     ordered = np.sort(values)
-    found = spread((values > np.quantile(ordered, q)).astype(np.float64))
-    if found.inflation == 1 or independent(values):
+    apart = independent(values)
+    return [_of(values, ordered, q, apart) for q in wanted]
+
+
+def _of(values: Floats, ordered: Floats, q: float, apart: bool) -> Estimate:
+    """The interval from values in time order and sorted; `apart`: they do not hang together, unless beyond the quantile."""
+    count = len(values)
+    found = correlated((values > np.quantile(ordered, q)).astype(np.float64))
+    if apart and found.inflation < ALIKE:
         return _exact(ordered, q)
     error = math.sqrt(q * (1 - q) * found.inflation / count)
     low, high = q - found.t * error, q + found.t * error
@@ -74,16 +82,6 @@ def needed(q: float, level: float = LEVEL, beyond: int = 1) -> int:
     while not enough(above):
         above *= 2
     return _largest(above, lambda count: not enough(count)) + 1
-
-
-def independent(values: Floats) -> bool:
-    """Whether no correlation shows: neither between neighbours' ranks nor between the batches of them.
-
-    By ranks, as they have no tail: the ratio of von Neumann (Bartels, 1982).
-    """
-    ranks = ranked(values)
-    neighbours = float(ranks[1:] @ ranks[:-1]) / float(ranks @ ranks)
-    return abs(neighbours) * math.sqrt(len(values)) < ALIKE and spread(ranks).inflation < ALIKE
 
 
 def pooled(histograms: Sequence[Histogram], q: float) -> Estimate:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone.estimate import LEAST, Estimate, too_few
-from loadstone.estimate.spread import Floats, ranked, spread
+from loadstone.estimate.spread import Floats, spread
 from loadstone.estimate.student import normal
 
 METHOD = "Wilson"
@@ -18,8 +18,8 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
     """The interval of the probability of a hit, from hits and misses in time order.
 
     n is divided by how many times the variance of the share is that of independent trials, and z is Student's t
-    with what is known of that. Where all are hits, or none, they cannot tell. Then the ranks of the `values` do that
-    made them hits or misses; without such values each counts as a trial of its own.
+    with what is known of that. Where all are hits, or none, they cannot tell. Then the `values` do that made them
+    hits or misses, by which of them lie above their median; without such values each counts as a trial of its own.
     """
     count = len(hits)
     if count < LEAST:
@@ -28,7 +28,7 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
     if hit not in (0, count):
         found = spread(hits.astype(np.float64))
     elif values is not None:
-        found = spread(ranked(values))
+        found = spread((values > np.median(values)).astype(np.float64))
     else:
         return Estimate(*wilson(hit / count, count, normal()), METHOD, count)
     effective = count / found.inflation

@@ -35,6 +35,10 @@ MOST_CORRELATED = 0.9
 _NOTICED = 0.5
 """A correlation counts from this share of its standard error, 1 / sqrt(k), on: below, chance alone would widen the interval."""
 
+ALIKE = 2.0
+"""Neighbours among independent samples correlate by less than this many standard errors, and their batches vary by less than
+this many times what they should, nearly always."""
+
 
 class Spread(NamedTuple):
     """What is known of the error of a series' mean."""
@@ -56,12 +60,38 @@ class Spread(NamedTuple):
 
 def spread(series: Floats) -> Spread:
     """The error of the mean of at least two values in time order."""
-    count = len(series)
-    own = float(series.var()) / count
+    found = correlated(series)
+    return _plain(series) if found.inflation < ALIKE and independent(series) else found
+
+
+def correlated(series: Floats) -> Spread:
+    """The error of the mean of values of which is known that they hang together."""
+    own = float(series.var()) / len(series)
     found = of_batches(means(series))
-    if found.error**2 <= own or own == 0:
-        return found._replace(error=math.sqrt(own), inflation=1.0)
-    return found._replace(inflation=found.error**2 / own)
+    return found._replace(inflation=max(found.error**2 / own, 1.0) if own else 1.0)
+
+
+def independent(series: Floats) -> bool:
+    """Whether no correlation shows: neither between neighbours nor between batches, in being above or below the median.
+
+    What lies on which side of the median has no tail, so chance is the same for all distributions (the runs test of Wald and
+    Wolfowitz, 1940, by its serial correlation).
+    """
+    sides = np.sign(series - np.median(series))
+    sides -= sides.mean()
+    square = float(sides @ sides)
+    if square == 0:
+        return True
+    neighbours = float(sides[1:] @ sides[:-1]) / square
+    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and correlated(sides).inflation < ALIKE
+
+
+def _plain(series: Floats) -> Spread:
+    """The error of the mean of independent values."""
+    count, apart = len(series), series - series.mean()
+    square = float(apart @ apart) / count
+    skew = float((apart**3).mean()) / square**1.5 / math.sqrt(count) if square else 0.0
+    return Spread(math.sqrt(square / (count - 1)), count - 1, skew, 1.0)
 
 
 def means(series: Floats) -> Floats:
@@ -72,14 +102,6 @@ def means(series: Floats) -> Floats:
     starts = np.arange(BATCHES) * count // BATCHES
     sums: Floats = np.add.reduceat(series, starts)
     return sums / np.diff(starts, append=count)
-
-
-def ranked(values: Floats) -> Floats:
-    """The ranks of values (equal ones share theirs), less their mean: how values hang together, whatever their tail."""
-    ordered = np.sort(values)
-    above = np.searchsorted(ordered, values, side="left")
-    ranks: Floats = (above + np.searchsorted(ordered, values, side="right")) / 2
-    return np.asarray(ranks - ranks.mean(), np.float64)
 
 
 def of_batches(batches: Floats) -> Spread:

@@ -31,12 +31,8 @@ def of_samples(found: Samples) -> dict[str, Interval]:
     if not found.in_order or isinstance(found.values, Histogram) or np.iscomplexobj(found.values):
         return {}
     values = np.asarray(found.values, np.float64)
-    return _told(
-        {
-            "mean": batches.mean(values),
-            **{stat: order.quantile(values, PERCENTILES[stat]) for stat in STATS},
-        }
-    )
+    percentiles = order.quantiles(values, [PERCENTILES[stat] for stat in STATS])
+    return _told({"mean": batches.mean(values), **dict(zip(STATS, percentiles, strict=True))})
 
 
 def of_number(found: Number) -> dict[str, Interval]:
