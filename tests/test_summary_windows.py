@@ -165,3 +165,18 @@ def test_prompts_of_many_lengths_are_told_by_powers_of_two(tables, answer, unsen
 def test_prompts_about_as_long_are_in_no_bucket(tables, answer):
     run = tables(answer(5, input_tokens=1000), answer(6, input_tokens=1100))
     assert lengths(Evidence(run, measured(run))) == ()
+
+
+def test_a_saturated_server_came_to_none(told, answer):
+    # Ten a second are due; one takes 0.2 s, one after the other.
+    rows = [answer(200 * i + 150, 200 * i + 200, sent=100 * i, due=100 * i) for i in range(100)]
+    found = told(*rows, rate=10, end_ms=10_000)["steady"]
+    assert found.start_s is None
+    assert found.reason == "requests waited longer and longer until the load ended, so there was none."
+
+
+def test_behind_a_limit_that_holds_the_queue_there_is_one(told, answer):
+    rows = [answer(200 * i + 150, 200 * i + 200, sent=200 * i, due=100 * i) for i in range(100)]
+    found = told(*rows, rate=10, cap=1, end_ms=20_000)["steady"]
+    assert (found.level, found.level_is) == (1.0, "cap")
+    assert found.share > 0.95

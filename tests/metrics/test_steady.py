@@ -131,3 +131,12 @@ def test_of_a_few_requests_no_trend_is_told(tables, answer):
     found = drifts(run, steady(run))
     assert [drift.of for drift in found] == ["request_latency", "time_to_first_token", "request_throughput"]
     assert all(drift.found is None and drift.reason.startswith("too few requests") for drift in found)
+
+
+def test_a_load_that_outgrows_the_server_has_a_level_that_rises(tables, answer):
+    # Every answer takes longer than the one before by a tenth of the gap between two.
+    rows = [answer(100 * i + 50, 110 * i + 100, sent=100 * i, due=100 * i) for i in range(600)]
+    run = tables(*rows, rate=10, end_ms=70_000)
+    drift = drifts(run, steady(run))[0]
+    assert (drift.of, drift.found) == ("concurrency", True)
+    assert drift.change > 0.2

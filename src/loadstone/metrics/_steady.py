@@ -57,6 +57,8 @@ class Steady(NamedTuple):
     level_is: Literal["cap", "plateau"]
     flight_ns: float
     """How long a request is in flight in the middle."""
+    late: Floats
+    """The levels of the bins in the second half of the time in which requests were sent, where a plateau was made of them."""
 
 
 class Drift(NamedTuple):
@@ -107,7 +109,8 @@ def _of_phase(tables: Tables, log: PhaseLog, flown: pl.DataFrame) -> Steady | st
     level = means(course, start_ns, edges_ns)
     cap = next((load.slots for load in own.loads if load.name == log.name), None)
     first, stop, of, kind = _span(level, int(bins), cap)
-    found = Steady(int(edges_ns[first]), int(edges_ns[stop]), of, kind, float(flight_ns))
+    late = level[bins // 2 : bins] if kind == "plateau" else level[:0]
+    found = Steady(int(edges_ns[first]), int(edges_ns[stop]), of, kind, float(flight_ns), late)
     if found.stop_ns - found.start_ns < LEAST_FLIGHTS * flight_ns:
         return (
             f"the load was at its {kind} of {of:.3g} requests for {(found.stop_ns - found.start_ns) / 1e9:.3g} s, and one takes"
@@ -143,7 +146,10 @@ def _longest(high: NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def drifts(tables: Tables, span: Steady) -> tuple[Drift, ...]:
-    """Whether latencies, times to first token and the rate of answers changed over a span.
+    """Whether the level of a plateau rose or fell, and latencies, times to first token and the rate of answers over its span.
+
+    A load that outgrows the server has no plateau, but a level like any other in the middle of its rise: so that is looked at
+    over the whole second half of the time in which requests were sent.
 
     Latencies are means of batches of equally many successes in the order of sending, rates are over equal times. A batch has
     5 requests or more and is no shorter than half a request in flight, so that neighbours have little in common; there
@@ -167,6 +173,12 @@ def drifts(tables: Tables, span: Steady) -> tuple[Drift, ...]:
 
 
 def _series(tables: Tables, span: Steady, order: Ints, done_ns: Ints) -> Iterator[tuple[str, Floats | None]]:
+    if len(span.late):
+        parts = np.array_split(span.late, min(BATCHES, len(span.late)))
+        yield (
+            "concurrency",
+            np.array([part.mean() for part in parts]) if len(parts) >= LEAST_BATCHES else None,
+        )
     lasts_ns = span.stop_ns - span.start_ns
     batches = min(BATCHES, len(order) // PER_BATCH, int(2 * lasts_ns / max(span.flight_ns, 1.0)))
     names = {"request_latency": tables.until_complete_ms("sent_ns")}

@@ -15,7 +15,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from loadstone.checks import Evidence
-from loadstone.metrics import Tables, all_metrics
+from loadstone.metrics import Tables, all_metrics, capped
 from loadstone.metrics._flow import arrived
 from loadstone.metrics._steady import Drift, Steady, drifts, steady
 from loadstone.metrics._sweep import Ints, levels, means
@@ -26,6 +26,7 @@ from loadstone.summary.outcomes import counts
 
 RATES = ("output_token_throughput", "request_throughput", "concurrency")
 """What is told of a window itself; beside it stands what is told of any part of the requests."""
+SATURATED = "requests waited longer and longer until the load ended, so there was none."
 UNKNOWN = "the number of tokens is not known for any answer."
 MOST_SLICES = 2000
 """More would make the report larger than the table of requests, and nobody reads them."""
@@ -103,8 +104,10 @@ def _plain(name: str, of: Tables, evidence: Evidence) -> Window:
 
 
 def _steady(evidence: Evidence) -> Window:
-    tables = evidence.tables
-    span = steady(tables)
+    tables, behind = evidence.tables, waits_grew(evidence.tables, evidence)
+    # Where a limit of ours holds the queue, the server behind it may well be in a steady state.
+    settled = [load.name for load in tables.loads if load.name not in behind or capped(load)]
+    span = steady(tables.of_phases(*settled)) if settled else SATURATED
     if not isinstance(span, Steady):
         return Window(name="steady", planned=0, counts={}, metrics={}, start_s=None, end_s=None, reason=span)
     (found,) = _cut(evidence, ["steady"], np.array([span.start_ns, span.stop_ns]))
