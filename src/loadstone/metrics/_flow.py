@@ -23,7 +23,7 @@ MOST_INSTANTS = 1 << 20
 """Instants of tokens that are sorted in memory, 16 bytes each; above, they are counted in steps."""
 FINE_NS = 1_000_000
 """The least of these steps; a second is a whole number of them."""
-MOST_FINE = 1 << 22
+MOST_FINE = 1 << 21
 _ROWS = 1 << 16
 """Requests looked at together, so that temporary arrays stay small."""
 
@@ -101,8 +101,8 @@ def _requests(tables: Tables, start_ns: int) -> Iterator[tuple[Ints, Ints, Ints,
     An unknown prompt has no tokens.
     """
     moments = ("sent_ns", "first_ns", "last_ns")
-    there = tables.requests.filter(pl.Series(tables.succeeded)).select(*moments, "input_tokens")
-    there = there.drop_nulls(moments)
+    rows = tables.requests.select(*moments, "input_tokens")
+    there = rows.filter(pl.Series(tables.succeeded)).drop_nulls(moments)
     for rows in there.iter_slices(_ROWS):
         sent_ns, first_ns, last_ns = (rows[name].to_numpy() - start_ns for name in moments)
         yield sent_ns, first_ns, last_ns, rows["input_tokens"].fill_null(0).to_numpy().astype(float)

@@ -7,7 +7,7 @@ request (the names are AIPerf's). Everything is weighted by time: the mean is th
 counts, percentile q the level not exceeded for that share of it. `count` is the number of stretches or steps.
 
 Concurrency, and the throughput of prefills, are exact sweeps over requests coming and going. Everything with tokens in it
-is in *steps* of 10 ms (of 20, 50, 100, ... where the window would have more than a million of them): the sums of steps are
+is in *steps* of 10 ms (of 20, 50, 100, ... in windows longer than 43 minutes): the sums of steps are
 exact, so the means are, and a level is the mean over one step. AIPerf takes the level of every moment, so one chunk
 that comes a microsecond after another one makes a maximum of a million tokens per second; here that is one token in
 10 ms.
@@ -225,7 +225,7 @@ def peak_output_token_throughput(tables: Tables) -> Result:
     """The most output tokens that came within any one second, whenever it began.
 
     An instant's tokens count at its arrival. Exact for up to a million instants; beyond, tokens are counted in steps of 1 ms
-    (2, 5, ... where the window is longer than an hour), and the note says what the peak is at most. vLLM counts chunks, not
+    (2, 5, ... in windows longer than 34 minutes), and the note says what the peak is at most. vLLM counts chunks, not
     tokens, and only in seconds that begin a whole number of seconds after the first send.
     """
     peaks = [flow.peak for flow in tables.flows if flow.peak]
@@ -273,10 +273,8 @@ def _prefill(tables: Tables, chosen: Callable[[Levels], tuple[Floats, Bools]]) -
         return Missing(_UNKNOWN)
     found = []
     for stretch in tables.stretches:
-        rows = stretch.requests.filter(pl.Series(stretch.succeeded)).select(
-            "sent_ns", "first_ns", "input_tokens"
-        )
-        rows = rows.drop_nulls()
+        rows = stretch.requests.select("sent_ns", "first_ns", "input_tokens")
+        rows = rows.filter(pl.Series(stretch.succeeded)).drop_nulls()
         if stretch.window_ns is None:
             continue
         sent_ns, first_ns = rows["sent_ns"].to_numpy(), rows["first_ns"].to_numpy()
