@@ -210,7 +210,7 @@ def _follows(tables: Tables) -> bool:
     last one. False where no more was offered.
     """
     due_ns = tables.requests["due_ns"].drop_nulls().to_numpy()
-    answers = tables.requests.filter(pl.Series(tables.succeeded)).select("due_ns", "done_ns").drop_nulls()
+    answers = tables.requests.select("due_ns", "done_ns").filter(pl.Series(tables.succeeded)).drop_nulls()
     done_ns = answers["done_ns"].to_numpy()
     edges_ns = np.linspace(0, int(np.ptp(due_ns)), 4) + due_ns.min()
     (_, offered, offered_last), (_, completed, completed_last) = (

@@ -10,7 +10,7 @@ from loadstone.checks.evidence import Evidence, Verdict, answer
 from loadstone.checks.targets import fails_most
 from loadstone.figures import brief, counted
 from loadstone.metrics import Tables
-from loadstone.read.outcome import NOT_SENT, SUCCESSES
+from loadstone.read.outcome import NOT_SENT
 from loadstone.report import Check
 
 FEW_REQUESTS = 30
@@ -140,8 +140,9 @@ def _opened_together(tables: Tables, within_ms: float) -> int:
 def _first_answer_ms(tables: Tables) -> float | None:
     """How long the request sent first took to its first token, or without streaming to its end."""
     end = "first_ns" if tables.streaming else "done_ns"
-    good = tables.requests.filter(pl.col("outcome").is_in(list(SUCCESSES)) & pl.col(end).is_not_null())
+    moments = tables.requests.select("sent_ns", end)
+    good = moments.filter(pl.Series(tables.succeeded) & moments[end].is_not_null())
     if good.is_empty():
         return None
-    sent_ns, end_ns = good.sort("sent_ns").select("sent_ns", end).row(0)
+    sent_ns, end_ns = good.sort("sent_ns").row(0)
     return float((end_ns - sent_ns) / 1e6)

@@ -39,18 +39,13 @@ HELD = (
     "written_ns",
     "answered_ns",
     "first_ns",
-    "first_answer_ns",
     "last_ns",
     "done_ns",
-    "first_read_ns",
     "kernel_stamps",
     "input_tokens",
     "output_tokens",
     "output_tokens_source",
-    "planned_input_tokens",
     "usage_cached_tokens",
-    "text_chars",
-    "reasoning_chars",
 )
 """Columns in memory, beside `phase`."""
 _TOGETHER = 4

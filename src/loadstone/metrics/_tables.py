@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import msgspec
 import numpy as np
@@ -237,13 +238,9 @@ class Tables:
     @cached_property
     def brought(self) -> NDArray[np.bool_]:
         """For every request, whether any output came for it, whatever became of it and whether it was counted or not."""
-        text = (pl.col("text_chars") > 0) | (pl.col("reasoning_chars") > 0)
-        some = (
-            pl.col("first_ns").is_not_null()
-            | text.fill_null(False)
-            | (pl.col("output_tokens") > 0).fill_null(False)
-        )
-        return self.requests.select(some).to_series().to_numpy() | self.succeeded
+        came = (self.column(name) > 0 for name in ("text_chars", "reasoning_chars", "output_tokens"))
+        some = reduce(or_, (one.fill_null(False) for one in came), self.requests["first_ns"].is_not_null())
+        return some.to_numpy() | self.succeeded
 
     @cached_property
     def coalesced(self) -> NDArray[np.bool_]:
@@ -309,7 +306,7 @@ class Tables:
 
     def ms(self, start: str, end: str) -> NDArray[np.float64]:
         """For every request the milliseconds between two of its moments; NaN where either never came."""
-        difference = self.requests.select(pl.col(end) - pl.col(start)).to_series()
+        difference = self.column(end) - self.column(start)
         return (difference / 1e6).fill_null(float("nan")).to_numpy()
 
     def column(self, name: str) -> pl.Series:

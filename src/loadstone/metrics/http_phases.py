@@ -178,7 +178,7 @@ def http_req_connection_reused(tables: Tables) -> Number | Missing:
 
     Of one that was sent twice, since the kept-alive connection had broken, the second connection counts.
     """
-    went = tables.requests.filter(pl.col("sent_ns").is_not_null())
+    went = tables.requests.select("sent_ns", "connect_ns").drop_nulls("sent_ns")
     if went.is_empty():
         return Missing("no request was sent.")
     reused = went.sort("sent_ns")["connect_ns"].is_null().to_numpy()

@@ -167,7 +167,7 @@ def _present(came_ns: pl.Series, went_ns: pl.Series) -> tuple[Ints, Ints]:
 
 def _over_time(stretches: Iterable[tuple[Ints, Ints, tuple[int, int]]]) -> Samples:
     """How many of something there were, weighted by time: when each came and went, and the window that is looked at."""
-    found = [levels(came_ns, went_ns, window_ns) for came_ns, went_ns, window_ns in stretches]
+    found = (levels(came_ns, went_ns, window_ns) for came_ns, went_ns, window_ns in stretches)
     # In nanoseconds, so that one sample's width, over which percentiles are averaged, is nothing.
     pool = np.concatenate([weighted(level.number, level.lasted_ns) for level in found])
     return Samples(pool, counted=len(pool))

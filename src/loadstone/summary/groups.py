@@ -116,7 +116,8 @@ def lengths(evidence: Evidence) -> tuple[Group, ...]:
     planned; who has neither is in no bucket.
     """
     tables = evidence.tables
-    length = tables.requests.select(pl.coalesce("input_tokens", "planned_input_tokens")).to_series()
+    told, planned = (tables.column(name) for name in ("input_tokens", "planned_input_tokens"))
+    length = told.zip_with(told.is_not_null(), planned)
     shortest, longest = length.min(), length.max()
     if not isinstance(shortest, int) or not isinstance(longest, int) or longest < 2 * max(shortest, 1):
         return ()

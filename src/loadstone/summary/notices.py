@@ -188,7 +188,7 @@ def _about_counts(tables: Tables) -> Iterator[str]:
 def _about_usage(tables: Tables) -> Iterator[str]:
     """Where the server counts output tokens otherwise than the text it sent has."""
     told = tables.number("usage_completion_tokens")
-    text = (tables.requests["text_chars"] > 0) | (tables.requests["reasoning_chars"] > 0)
+    text = (tables.column("text_chars") > 0) | (tables.column("reasoning_chars") > 0)
     zero = int(((told == 0) & text.fill_null(False).to_numpy() & tables.succeeded).sum())
     answers, usage, ours = checked(tables)
     own = tables.config.input.tokenizer not in NOT_THE_MODELS

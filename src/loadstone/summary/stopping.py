@@ -53,7 +53,7 @@ def _begin(failed: NDArray[np.bool_], allowed: float) -> int | None:
 def _ended(tables: Tables) -> pl.DataFrame:
     """The requests that the server answered or failed, in the order in which they ended."""
     judged = pl.col("outcome").is_in([*SUCCESSES, *FAILURES])
-    ended = tables.requests.filter(judged, pl.col("done_ns").is_not_null()).select("outcome", "done_ns")
+    ended = tables.requests.select("outcome", "done_ns").filter(judged, pl.col("done_ns").is_not_null())
     return ended.sort("done_ns", maintain_order=True)
 
 
