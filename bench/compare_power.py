@@ -47,6 +47,7 @@ ALIKE, APART = 1000, 300
 MOST_ALARMS = 6.5
 MOST_OFF = 5.0
 """Percentage points between the power that is stated and the share of true differences that is found."""
+FAMILY = ("time_to_first_token", "time_per_output_token", "request_latency", "output_token_throughput")
 HEADLINE = ("time_to_first_token", "mean")
 
 
@@ -128,7 +129,7 @@ def judged(pair: int, paired: bool, slower: float, count: int) -> Judged | None:
     """One pair; None where its headline has no interval."""
     a = run(4 * pair, 4 * pair + 1, 1.0, count)
     b = run(4 * pair if paired else 4 * pair + 2, 4 * pair + 3, slower, count)
-    found = rows(Side("A", (a,)), Side("B", (b,)), paired=paired, headline=HEADLINE)
+    found = rows(Side("A", (a,)), Side("B", (b,)), paired=paired, metrics=FAMILY, headline=HEADLINE)
     main = next(row for row in found if row.headline)
     if main.low is None or main.high is None or main.change is None or main.shown_from is None:
         return None

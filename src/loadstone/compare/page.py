@@ -51,7 +51,7 @@ def _cell(text: str) -> str:
 
 def _pairing(one: Pairing, width: int, color: bool) -> Iterator[str]:
     for side in (one.a, one.b):
-        yield fit(printable(_side(side)), width)
+        yield from wrap(printable(_side(side)), width, INDENT)
         if side.certificate not in (None, "VALID"):
             text = f"{INDENT}{side.certificate}: {printable(side.headline)}"
             yield from (
@@ -102,17 +102,19 @@ def _table(one: Pairing, width: int, color: bool) -> Iterator[str]:
     widths = [max(cell_len(printable(row[i])) for row in (heads, *cells)) for i in (1, 2, 3)]
     taken = names + sum(widths) + 2 * len(widths)
     beside = width - taken - 2
-    yield _line(heads, names, widths)
+    yield fit(_line(heads, names, widths), width)
     for row, texts in zip(one.rows, cells, strict=True):
         line = _line(texts, names, widths)
-        verdict = wrap(printable(short(row)), beside if beside >= LEAST_WORDS else width, INDENT * 2)
+        roomy = beside >= LEAST_WORDS
+        indent = "" if roomy else INDENT * 2
+        verdict = wrap(printable(short(row)), beside if roomy else width, indent, indent)
         painted = [paint(text, _color(row), color) for text in verdict]
-        if beside >= LEAST_WORDS:
+        if roomy:
             yield f"{line}  {painted[0]}"
             yield from (" " * (taken + 2) + text for text in painted[1:])
         else:
             yield fit(line, width)
-            yield from (INDENT + text for text in painted)
+            yield from painted
 
 
 def _line(texts: Sequence[str], names: int, widths: Sequence[int]) -> str:

@@ -92,6 +92,6 @@ def _amount(row: Row, size: float | None) -> str:
 
 def _figure(value: float) -> str:
     """Two significant figures, as far as they say anything: `4.1`, `0.32`, `12`."""
-    if abs(value) >= 10:
+    if abs(value) >= 9.95:
         return f"{value:.0f}"
-    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"
+    return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}"

@@ -195,6 +195,11 @@ def _errors(drawn: tuple[Floats, Floats], paired: bool, difference: bool) -> lis
 
 
 def _welch(errors: Sequence[float], freedoms: Sequence[float]) -> float:
-    """The degrees of freedom of a sum (Welch and Satterthwaite)."""
+    """The degrees of freedom of a sum (Welch and Satterthwaite), at least 1.
+
+    To two figures: they are known no better, and Student's t is worked out once for all that are alike.
+    """
     below = sum(error**4 / freedom for error, freedom in zip(errors, freedoms, strict=True))
-    return max(sum(error**2 for error in errors) ** 2 / below, 1.0) if below > 0 else math.inf
+    if below <= 0:
+        return math.inf
+    return max(float(f"{sum(error**2 for error in errors) ** 2 / below:.2g}"), 1.0)

@@ -30,6 +30,8 @@ def run(path: str, document: Document) -> Run:
     records = [one for one in document.values if _measured(one)]
     if not records:
         raise Damaged("it has no record of a request that was measured")
+    if any(number(one["metadata"].get("request_start_ns")) is None for one in records):
+        raise Damaged("a record does not tell when its request was sent")
     records.sort(key=lambda one: one["metadata"]["request_start_ns"])
     found = _requests(records)
     return Run(

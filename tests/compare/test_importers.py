@@ -1,0 +1,189 @@
+"""Files of other tools become runs under our names; what counts otherwise does not get one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.compare.conftest import AIPERF, SGLANG, VLLM, VLLM_DETAILS, aiperf_record, guidellm
+
+from loadstone.compare.importers import read
+from loadstone.errors import UsageError
+
+
+def values(run):
+    return {f"{metric}.{stat}": known.value for (metric, stat), known in run.numbers.items()}
+
+
+def test_a_summary_of_vllm_has_its_chunk_gaps_under_a_name_of_their_own(written):
+    run = read(written("result.json", VLLM))
+    assert values(run) == pytest.approx(
+        {
+            "time_to_first_token.mean": 30.0,
+            "time_to_first_token.p50": 30.0,
+            "time_to_first_token.p99": 39.8,
+            "time_per_output_token.mean": 10.0,
+            "inter_chunk_latency.mean": 12.0,
+            "inter_chunk_latency.p50": 11.0,
+            "request_throughput.mean": 1.0,
+            "output_token_throughput.mean": 3.5,
+            "total_token_throughput.mean": 103.5,
+            "error_rate.mean": 100 / 3,
+        }
+    )
+    assert run.requests is None
+    assert run.asked["load"] == "5 requests/s"
+    assert run.asked["input_length"] == "100 tokens"
+    assert run.asked["seed"] is None
+
+
+def test_the_requests_of_vllm_are_known_with_its_details(written):
+    requests = read(written("result.json", {**VLLM, **VLLM_DETAILS})).requests
+    np.testing.assert_allclose(requests.sent_s, [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(requests.latencies["time_to_first_token"], [20, 40, np.nan])
+    np.testing.assert_allclose(requests.latencies["request_latency"], [50, 70, np.nan])
+    np.testing.assert_allclose(requests.latencies["time_per_output_token"], [10, 15, np.nan])
+    assert requests.failed.tolist() == [False, False, True]
+    assert requests.pooled["inter_chunk_latency"].owners.tolist() == [0, 0, 0, 1, 1]
+    np.testing.assert_allclose(requests.pooled_sums["inter_chunk_latency"][0], [30, 30, 0])
+    assert requests.keys is None
+
+
+def test_a_run_of_vllm_without_a_success_is_no_run_of_zeros(written):
+    path = written("result.json", {**VLLM, "completed": 0})
+    with pytest.raises(UsageError, match=r"damaged: no request of it succeeded, so its numbers are zeros"):
+        read(path)
+
+
+def test_arrays_of_unequal_length_are_refused(written):
+    path = written("result.json", {**VLLM, **VLLM_DETAILS, "errors": [""]})
+    with pytest.raises(UsageError, match="are not of one length"):
+        read(path)
+
+
+def test_the_last_run_of_a_file_of_sglang_is_read(written):
+    run = read(written("out.jsonl", {**SGLANG, "mean_ttft_ms": 99.0}, SGLANG))
+    assert run.numbers["time_to_first_token", "mean"].value == 30.0
+    assert run.notes == ("the file holds 2 runs; the last one is compared.",)
+    assert run.asked["load"] == "4 requests/s, at most 8 in flight"
+    assert run.asked["output_length"] == "up to 128 tokens, from 0.5 of that"
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"), [("sglang", "inter_token_latency"), ("vllm", "inter_chunk_latency")]
+)
+def test_only_the_native_back_end_of_sglang_divides_gaps_by_tokens(written, backend, name):
+    run = read(written("out.jsonl", {**SGLANG, "backend": backend}))
+    assert run.numbers[name, "mean"].value == 12.0
+
+
+def test_sglang_does_not_tell_when_requests_were_sent(written):
+    run = read(
+        written("out.jsonl", {**SGLANG, **{k: v for k, v in VLLM_DETAILS.items() if k != "start_times"}})
+    )
+    assert np.isnan(run.requests.sent_s).all()
+    np.testing.assert_allclose(run.requests.latencies["request_latency"], [50, 70, np.nan])
+    assert "inter_token_latency" in run.requests.pooled
+
+
+def test_what_aiperf_calls_inter_token_latency_is_time_per_output_token(written):
+    run = read(written("profile_export_aiperf.json", AIPERF))
+    assert values(run) == {
+        "time_to_first_token.mean": 30.0,
+        "time_to_first_token.p50": 29.0,
+        "time_to_first_token.p90": 38.0,
+        "time_to_first_token.p99": 40.0,
+        "time_per_output_token.mean": 10.0,
+        "time_per_output_token.p50": 10.0,
+        "inter_chunk_latency.mean": 11.0,
+        "request_latency.mean": 60.0,
+        "request_throughput.mean": 1.5,
+        "output_token_throughput.mean": 3.5,
+        "error_rate.mean": 25.0,
+    }
+    assert run.tool == "AIPerf 0.13.0"
+    assert run.asked["load"] == "at most 4 in flight"
+    assert run.asked["input_length"] == "550 tokens"
+    assert run.asked["output_length"] is None
+
+
+def test_the_requests_of_aiperf_are_read_in_the_order_of_sending_without_the_warm_up(written):
+    lines = [
+        aiperf_record(0, phase="warmup", ttft=999.0),
+        aiperf_record(2, ttft=22.0),
+        aiperf_record(1, ttft=21.0),
+        aiperf_record(3, error={"code": 500, "type": "E", "message": "m"}),
+    ]
+    requests = read(written("profile_export.jsonl", *lines)).requests
+    np.testing.assert_allclose(requests.latencies["time_to_first_token"], [21, 22, np.nan])
+    np.testing.assert_allclose(requests.latencies["time_per_output_token"], [20, 20, np.nan])
+    np.testing.assert_allclose(requests.sent_s, [0.0, 0.1, 0.2])
+    assert requests.failed.tolist() == [False, False, True]
+    np.testing.assert_allclose(requests.pooled["inter_chunk_latency"].values, [10, 30, 10, 30])
+
+
+def test_guidellm_has_the_prefill_in_its_time_per_output_token(written):
+    run = read(written("benchmarks.json", guidellm()))
+    found = values(run)
+    assert found["time_per_output_token.mean"] == 10.0
+    assert found["time_per_output_token_with_prefill.mean"] == 12.5
+    assert found["request_latency.mean"] == 500.0
+    assert found["request_latency.p50"] == 400.0
+    assert found["error_rate.mean"] == pytest.approx(100 / 3)
+    assert "total_token_throughput.mean" not in found
+    assert run.tool == "GuideLLM 0.8.1"
+    assert run.asked["load"] == "constant 5 requests/s"
+
+
+def test_the_requests_of_guidellm_are_known_where_it_kept_all(written):
+    told = guidellm()
+    requests = read(written("a.json", told)).requests
+    np.testing.assert_allclose(requests.latencies["request_latency"], [500, 500, np.nan])
+    np.testing.assert_allclose(requests.sent_s, [0, 1, 3])
+    told["benchmarks"][0]["requests"]["successful"].pop()
+    assert read(written("b.json", told)).requests is None
+
+
+def test_several_loads_in_one_report_of_guidellm_are_not_guessed_between(written):
+    with pytest.raises(UsageError, match="it has 3 benchmarks, one for each load"):
+        read(written("benchmarks.json", guidellm(benchmarks=3)))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "is empty"),
+        ("{", "line 1 is no JSON"),
+        ("[1, 2]", "is in none of the formats that compare reads"),
+        ('{"a": 1}', "is in none of the formats that compare reads"),
+    ],
+)
+def test_a_file_that_is_nothing_is_one_sentence(tmp_path, text, sentence):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=sentence):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {**VLLM, "completed": "two"},
+        {**VLLM, **VLLM_DETAILS, "ttfts": 7},
+        {**VLLM, **VLLM_DETAILS, "itls": [1, 2, 3]},
+        {**AIPERF, "time_to_first_token": 5},
+        {**AIPERF, "input_config": {"endpoint": 5}},
+        {"metadata": {"request_start_ns": None}, "metrics": {}},
+        {"benchmarks": [{"metrics": {"request_latency": {"successful": {"count": 1}}}}]},
+        {"schema_version": "1.2", "loadstone_version": "1", "certificate": {}, "metrics": {}},
+    ],
+)
+def test_a_damaged_file_is_one_sentence(written, damaged):
+    with pytest.raises(UsageError, match="damaged"):
+        read(written("x.json", damaged))
+
+
+def test_what_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read: No such file or directory"):
+        read(tmp_path / "nothing.json")
+    with pytest.raises(UsageError, match="holds neither a run of loadstone nor an export"):
+        read(tmp_path)

@@ -1,0 +1,174 @@
+"""What is said of two sides: pairs, ratios, families, sides of several runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from loadstone import compare
+from loadstone.compare.pairs import paired
+from loadstone.compare.sides import Known, Run, Side
+from loadstone.compare.words import change
+from loadstone.errors import UsageError
+
+
+def draws(seed, count=400):
+    return 20 + np.random.default_rng(seed).gamma(4, 5, count)
+
+
+def row(found, metric, stat=None):
+    rows = found.comparisons[0].rows
+    return next(one for one in rows if one.metric == metric and one.stat == stat)
+
+
+def test_pairs_show_what_their_load_hides(side):
+    """The same requests, 2 % slower each, give or take a tenth of a percent."""
+    a = draws(1)
+    b = a * 1.02 * (1 + 0.001 * np.random.default_rng(2).standard_normal(len(a)))
+    with_pairs = compare.report([side("A", a), side("B", b)])
+    without = compare.report([side("A", a), side("B", b)], pair=False)
+    told = row(with_pairs, "time_to_first_token", "mean")
+    assert with_pairs.comparisons[0].pairs == 400
+    assert told.differs and told.headline
+    assert told.low < 1.02 < told.high
+    assert told.high - told.low < 0.001
+    assert told.verdict.startswith("B is 2.0 % slower [")
+    alone = row(without, "time_to_first_token", "mean")
+    assert not alone.differs
+    assert alone.shown_from > 0.02
+    assert alone.verdict == f"no difference shown; {100 * alone.shown_from:.1f} % would have been"
+
+
+def test_the_same_run_is_the_same(side):
+    found = compare.report([side("A", draws(1)), side("B", draws(1))])
+    told = row(found, "request_latency", "p90")
+    assert (told.change, told.low, told.high, told.differs) == (1.0, 1.0, 1.0, False)
+    assert told.verdict == "the same"
+
+
+def test_requests_that_only_one_side_answered_are_no_pair(requests):
+    a, b = paired(requests([1.0, 2.0, 3.0], failed=[0]), requests([1.0, 2.0, 3.0], failed=[2]))
+    np.testing.assert_array_equal(a.latencies["time_to_first_token"], [np.nan, 2.0, np.nan])
+    np.testing.assert_array_equal(b.latencies["time_to_first_token"], [np.nan, 2.0, np.nan])
+
+
+def test_pairs_are_found_whatever_order_they_were_sent_in(requests):
+    swapped = requests([30.0, 20.0, 10.0], keys=False)._replace(keys=np.array([2, 1, 0]))
+    a, b = paired(requests([1.0, 2.0, 3.0]), swapped)
+    np.testing.assert_array_equal(b.latencies["time_to_first_token"], [10.0, 20.0, 30.0])
+    assert a.keys.tolist() == b.keys.tolist() == [0, 1, 2]
+
+
+def test_pairs_by_position_are_taken_only_when_asked_for(side, requests):
+    a = side("A", of=requests(draws(1), keys=False), digest=None)
+    b = side("B", of=requests(draws(1), keys=False), digest=None)
+    assert not compare.report([a, b]).comparisons[0].paired
+    assert compare.report([a, b], pair=True).comparisons[0].pairs == 400
+    shorter = side("B", of=requests(draws(1, 300), keys=False), digest=None)
+    with pytest.raises(UsageError, match="--pair: they have different numbers of requests"):
+        compare.report([a, shorter], pair=True)
+
+
+def test_percentiles_with_too_few_samples_are_not_compared(side):
+    told = row(compare.report([side("A", draws(1)), side("B", draws(2))]), "time_to_first_token", "p99")
+    assert told.low is None
+    assert told.differs is None
+    assert told.verdict == "not compared: too few samples: p99 takes 1,000 of each side."
+
+
+def test_error_rates_differ_in_percentage_points(side):
+    found = compare.report([side("A", draws(1)), side("B", draws(1), failed=range(0, 400, 10))])
+    told = row(found, "error_rate")
+    assert told.difference
+    assert told.change == pytest.approx(10.0)
+    assert told.low < 10 < told.high
+    assert told.verdict.startswith("B is 10 pp higher (worse) [")
+    assert change(told).startswith("+10 pp [+")
+
+
+def test_no_failures_on_either_side_leave_a_doubt(side):
+    told = row(compare.report([side("A", draws(1)), side("B", draws(2))], pair=False), "error_rate")
+    assert told.change == 0
+    assert told.high == pytest.approx(0.69, abs=0.02)
+    assert not told.differs
+
+
+def test_the_headline_stands_first_and_can_be_chosen(side):
+    found = compare.report([side("A", draws(1)), side("B", draws(2))], headline=("request_latency", "p50"))
+    first = found.comparisons[0].rows[0]
+    assert (first.metric, first.stat, first.headline) == ("request_latency", "p50", True)
+    assert first.adjusted == first.probability
+    assert not any(one.headline for one in found.comparisons[0].rows[1:])
+
+
+def test_other_rows_are_judged_together(side):
+    rows = compare.report([side("A", draws(1)), side("B", draws(2))], pair=False).comparisons[0].rows
+    told = [one for one in rows[1:] if one.probability is not None]
+    smallest = min(told, key=lambda one: one.probability)
+    assert smallest.adjusted == pytest.approx(min(len(told) * smallest.probability, 1))
+    assert all(one.adjusted >= one.probability for one in told)
+
+
+def test_summaries_alone_have_no_interval(side):
+    a, b = (
+        Run(path="p", tool="t", asked={}, numbers={("request_latency", "mean"): Known(v)})
+        for v in (10.0, 11.0)
+    )
+    told = row(compare.report([Side("A", (a,)), Side("B", (b,))]), "request_latency", "mean")
+    assert (told.change, told.low) == (1.1, None)
+    assert told.verdict.startswith("not compared: only summaries are known")
+
+
+def test_summaries_with_intervals_are_compared_by_them():
+    def one(value, half):
+        return Run(
+            path="p",
+            tool="t",
+            asked={},
+            numbers={("request_latency", "mean"): Known(value, value / half, value * half)},
+        )
+
+    found = compare.report([Side("A", (one(10.0, 1.01),)), Side("B", (one(12.0, 1.01),))])
+    told = row(found, "request_latency", "mean")
+    assert told.differs
+    # Two errors of 1 % in quadrature.
+    assert told.high / told.change == pytest.approx(1.01**2**0.5)
+
+
+def test_metrics_that_count_otherwise_are_not_held_against_ours():
+    def one(*metrics):
+        return Run(path="p", tool="t", asked={}, numbers={(name, "mean"): Known(1.0) for name in metrics})
+
+    a = Side("A", (one("request_latency", "inter_token_latency"),))
+    b = Side("B", (one("request_latency", "inter_chunk_latency"),))
+    found = compare.report([a, b]).comparisons[0]
+    assert [one.metric for one in found.rows] == ["request_latency"]
+    assert found.unlike == ("inter_token_latency", "inter_chunk_latency")
+
+
+def test_a_small_difference_of_definition_is_told(side):
+    b = side("B", draws(1), caveats={"request_latency": "ends later"})
+    told = row(compare.report([side("A", draws(1)), b]), "request_latency", "mean")
+    assert told.caveat == "loadstone 1: ends later."
+    both = side("A", draws(1), caveats={"request_latency": "ends later"})
+    assert row(compare.report([both, b]), "request_latency", "mean").caveat is None
+
+
+def test_sides_of_several_runs_are_judged_by_how_their_runs_differ(run):
+    a = Side("A", tuple(run(draws(1) * scale) for scale in (1.0, 1.01, 0.99)))
+    b = Side("B", tuple(run(draws(1) * scale) for scale in (1.2, 1.21, 1.19)))
+    told = row(compare.report([a, b]), "time_to_first_token", "mean")
+    assert told.method == "Student t over runs"
+    assert told.low < 1.2 < told.high
+    assert told.differs
+    single = row(compare.report([a, Side("B", (run(draws(2)),))]), "time_to_first_token", "mean")
+    assert single.reason == "it takes two runs of each side."
+
+
+def test_a_regression_has_to_be_shown_beyond_the_limit(side):
+    a = draws(1)
+    found = compare.report([side("A", a), side("B", a * 1.1)])
+    assert compare.limited(found, 5).regressions[0] == "B: time_to_first_token.mean"
+    assert compare.limited(found, 10.5).regressions == ()
+    faster = compare.report([side("A", a), side("B", a * 0.9)])
+    assert compare.limited(faster, 0).regressions == ()
