@@ -36,6 +36,7 @@ MEASUREMENTS = (
     "soak",
     "published",
     "engine_speed",
+    "certificate",
     "coverage",
 )
 ON_REQUEST = ("calibration", "compare_power")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # the bench stands beside the package
 
+from bench.certificate import page as certificate
 from bench.published import page as published
 
 from loadstone.config import docs as config
@@ -21,6 +22,7 @@ PAGES = {
     "metrics.md": metrics.markdown,
     "faults.md": faults.markdown,
     "roofline-validation.md": published.markdown,
+    "certificate.md": certificate.markdown,
 }
 
 if __name__ == "__main__":

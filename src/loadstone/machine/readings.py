@@ -1,7 +1,7 @@
 """The kernel's own counters at one moment, from a few small files of /proc and /sys.
 
 One rule: what cannot be read is None, and `LACKS` says why; a counter that is not there is never 0. Reading them all takes
-about 0.3 ms.
+0.6 ms of processor time.
 """
 
 from __future__ import annotations
