@@ -19,8 +19,8 @@ def verbs(monkeypatch):
     calls = []
 
     def put(act=lambda *_: Exit.DONE):
-        def called(*given):
-            calls.append(given)
+        def called(*given, **named):
+            calls.append((*given, *named.values()))
             return act(*given)
 
         monkeypatch.setitem(sys.modules, "loadstone.run", SimpleNamespace(run=called))
@@ -119,7 +119,8 @@ def test_report_rebuilds_the_folder_it_is_given(verbs, tmp_path):
     calls = verbs()
     (tmp_path / "run.json").touch()
     assert main(["report", str(tmp_path)]) == 0
-    assert calls == [(tmp_path,)]
+    assert main(["report", str(tmp_path), "--slo", "e2e.p50<1s", "--slo", "ttft.p50<1s"]) == 0
+    assert calls == [(tmp_path, ()), (tmp_path, ("e2e.p50<1s", "ttft.p50<1s"))]
 
 
 def test_simulate_serves_what_it_is_told_and_says_where(monkeypatch, capsys):

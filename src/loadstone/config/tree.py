@@ -795,7 +795,7 @@ class SloConfig(Section, frozen=True, kw_only=True):
     ] = ()
     abort: Annotated[
         bool,
-        option("--slo-abort", "End the load as soon as an objective of --slo is missed for certain."),
+        rare("--slo-abort", "End the load as soon as an objective of --slo is missed for certain."),
     ] = False
     goodput: Annotated[
         dict[str, NonNegative],
