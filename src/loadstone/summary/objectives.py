@@ -196,10 +196,9 @@ def _with_cut_off(one: Objective, result: MetricResult, made: SloVerdict) -> Slo
 
 def _certain(one: Objective, tables: Tables, found: _Judged) -> _Judged:
     """What ended the load is a verdict on all requests that were planned, and no less on those that were sent."""
-    run = tables.run
-    if run.stopped_by != "slo" or found.verdict == "FAIL" or not (run.stopped_why or "").startswith(str(one)):
+    objective, _, why = (tables.run.stopped_why or "").partition(": ")
+    if tables.run.stopped_by != "slo" or found.verdict == "FAIL" or objective != str(one):
         return found
-    why = (run.stopped_why or "").removeprefix(str(one)).lstrip(": ")
     return _Judged("FAIL", f"{why[:1].upper()}{why[1:]}.")
 
 
