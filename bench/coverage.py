@@ -22,7 +22,10 @@ from bench.ground import Ground
 from bench.table import Item
 from loadstone.estimate import Estimate, batches, order
 from loadstone.estimate.share import share
+from loadstone.metrics import Number
 from loadstone.metrics._evenly import in_parts
+from loadstone.report import Interval
+from loadstone.summary.intervals import of_number
 
 REPEATS = 1
 REPLICATIONS, SHORT_REPLICATIONS = 1_000, 40
@@ -37,7 +40,7 @@ MEMORY = 0.9
 """Of the normal process: the correlation of neighbours."""
 
 Floats = NDArray[np.float64]
-Found = Iterator[tuple[str, Estimate, float]]
+Found = Iterator[tuple[str, Estimate | Interval, float]]
 """A statistic, its interval and the truth."""
 
 
@@ -123,7 +126,7 @@ def _kind(
     yield from cells.values()
 
 
-def _count(cell: Cell, cells: dict[str, Cell], interval: Estimate, truth: float) -> None:
+def _count(cell: Cell, cells: dict[str, Cell], interval: Estimate | Interval, truth: float) -> None:
     if interval.low is None:
         cells[cell.stat] = cell._replace(withheld=cell.withheld + 1)
         return
@@ -159,7 +162,8 @@ def _of_queue(load: float, sent: Floats, times: Floats) -> Found:
     yield "goodput, share", share(met, times), OBJECTIVE
     done = sent + times
     rate = in_parts(done, met.astype(np.float64), float(done.max()))
-    yield "goodput, rate", batches.mean(rate), load * OBJECTIVE
+    goodput = Number(float(rate.mean()), None, rate, met, times)
+    yield "goodput, rate", of_number(goodput)["mean"], load * OBJECTIVE
 
 
 def _latencies(times: Floats, mean: float, quantile: Callable[[float], float]) -> Found:

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from loadstone.estimate import LEAST, LEVEL, Estimate, too_few, withheld
 from loadstone.estimate.beta import binomial_below
-from loadstone.estimate.spread import ALIKE, Floats, correlated, independent, means, of_batches
+from loadstone.estimate.spread import ALIKE, Floats, independent, means, of_batches, spread
 from loadstone.histogram import Histogram
 
 METHOD = "order statistics"
@@ -45,7 +46,7 @@ def quantiles(values: Floats, wanted: Sequence[float]) -> list[Estimate]:
 def _of(values: Floats, ordered: Floats, q: float, apart: bool) -> Estimate:
     """The interval from values in time order and sorted; `apart`: they do not hang together, unless beyond the quantile."""
     count = len(values)
-    found = correlated((values > np.quantile(ordered, q)).astype(np.float64))
+    found = spread((values > _at(ordered, q)).astype(np.float64))
     if apart and found.inflation < ALIKE:
         return _exact(ordered, q)
     error = math.sqrt(q * (1 - q) * found.inflation / count)
@@ -57,6 +58,7 @@ def _of(values: Floats, ordered: Floats, q: float, apart: bool) -> Estimate:
     return Estimate(bottom, float(ordered[min(math.ceil(high * count), count - 1)]), METHOD, effective)
 
 
+@lru_cache(maxsize=1024)
 def ranks(count: int, q: float, level: float = LEVEL) -> tuple[int, int] | None:
     """The ranks, from 1, of the samples between which quantile `q` lies with at least the probability `level`.
 
@@ -109,6 +111,13 @@ def pooled(histograms: Sequence[Histogram], q: float) -> Estimate:
     if high >= 1:
         return _open(bottom, effective)
     return Estimate(min(bottom, middle), max(whole.quantile(high), middle), METHOD, effective)
+
+
+def _at(ordered: Floats, q: float) -> float:
+    """Quantile `q` itself, at position q (n - 1) (see `stats.summarise`)."""
+    below = int(q * (len(ordered) - 1))
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    return low + (high - low) * (q * (len(ordered) - 1) - below)
 
 
 def _exact(ordered: Floats, q: float) -> Estimate:

@@ -60,12 +60,6 @@ class Spread(NamedTuple):
 
 def spread(series: Floats) -> Spread:
     """The error of the mean of at least two values in time order."""
-    found = correlated(series)
-    return _plain(series) if found.inflation < ALIKE and independent(series) else found
-
-
-def correlated(series: Floats) -> Spread:
-    """The error of the mean of values of which is known that they hang together."""
     own = float(series.var()) / len(series)
     found = of_batches(means(series))
     return found._replace(inflation=max(found.error**2 / own, 1.0) if own else 1.0)
@@ -77,21 +71,14 @@ def independent(series: Floats) -> bool:
     What lies on which side of the median has no tail, so chance is the same for all distributions (the runs test of Wald and
     Wolfowitz, 1940, by its serial correlation).
     """
-    sides = np.sign(series - np.median(series))
+    middle = np.median(series)
+    sides = (series > middle).astype(np.float64) - (series < middle)
     sides -= sides.mean()
     square = float(sides @ sides)
     if square == 0:
         return True
     neighbours = float(sides[1:] @ sides[:-1]) / square
-    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and correlated(sides).inflation < ALIKE
-
-
-def _plain(series: Floats) -> Spread:
-    """The error of the mean of independent values."""
-    count, apart = len(series), series - series.mean()
-    square = float(apart @ apart) / count
-    skew = float((apart**3).mean()) / square**1.5 / math.sqrt(count) if square else 0.0
-    return Spread(math.sqrt(square / (count - 1)), count - 1, skew, 1.0)
+    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and spread(sides).inflation < ALIKE
 
 
 def means(series: Floats) -> Floats:

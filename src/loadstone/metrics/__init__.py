@@ -91,7 +91,7 @@ class Number(NamedTuple):
 
     `evenly` is the same number over equal parts of the window, in time order: the value is their mean. `hits` says of each
     thing that was counted, in the order of sending, whether it was one: the value is their share in percent; `values` are
-    those that made them hits or not. Without either the number has no interval.
+    those that made them hits or not. With both it is a rate of hits. Without either the number has no interval.
     """
 
     value: float

@@ -24,7 +24,7 @@ ORDER = 30
 def goodput(tables: Tables) -> Result:
     """Requests that met every objective / window (request goodput, as in DistServe and vLLM)."""
     good = met(tables).astype(float)
-    return Number(float(good.sum() / tables.window_s), evenly=evenly(tables, good))
+    return Number(float(good.sum() / tables.window_s), None, evenly(tables, good), *_hits(tables))
 
 
 @metric("good_request_count", unit="requests", better="higher", needs=("objectives", "attempt"))
@@ -55,11 +55,14 @@ def goodput_attainment(tables: Tables) -> Result:
     if not sent:
         return Missing("every request was cancelled as asked.")
     note = f"{counted(asked, 'request')} cancelled as asked left out." if asked else None
+    return Number(float(100 * met(tables).sum() / sent), note, None, *_hits(tables))
+
+
+def _hits(tables: Tables) -> tuple[NDArray[np.bool_], Floats]:
+    """Of all requests sent, in that order, whether each met the objectives, and how much of its limits it used."""
     judged = tables.attempted & ~tables.cancelled
     order = tables.sending_order[judged[tables.sending_order]]
-    return Number(
-        float(100 * met(tables).sum() / sent), note, hits=met(tables)[order], values=_used(tables)[order]
-    )
+    return met(tables)[order], _used(tables)[order]
 
 
 def _used(tables: Tables) -> Floats:

@@ -37,11 +37,11 @@ def of_samples(found: Samples) -> dict[str, Interval]:
 
 def of_number(found: Number) -> dict[str, Interval]:
     """That of a rate or a share; empty where neither its parts nor its hits are known."""
-    if found.hits is not None:
-        hits = share(found.hits, found.values)
-        return _told({"mean": hits._replace(low=_percent(hits.low), high=_percent(hits.high))})
+    hits = None if found.hits is None else share(found.hits, found.values)
     if found.evenly is not None:
-        return _told({"mean": _rate(found.evenly)})
+        return _told({"mean": _no_better(_rate(found.evenly), found, hits)})
+    if hits is not None:
+        return _told({"mean": hits._replace(low=_percent(hits.low), high=_percent(hits.high))})
     return {}
 
 
@@ -51,6 +51,18 @@ def _rate(evenly: Floats) -> Estimate:
         return withheld(batches.METHOD, f"the interval of a rate takes {needs} requests that ended.", needs)
     found = batches.mean(evenly)
     return found._replace(low=max(found.low or 0.0, 0.0), effective=None)
+
+
+def _no_better(rate: Estimate, found: Number, hits: Estimate | None) -> Estimate:
+    """The interval of a rate of hits, which is known no better, relative to its value, than their share.
+
+    Hits and misses tell of crowds that a rate has no trace of, where all that came was a hit.
+    """
+    if hits is None or hits.low is None or hits.high is None or rate.low is None or rate.high is None:
+        return rate
+    share_of_hits = 0.0 if found.hits is None else float(found.hits.mean())
+    scale = found.value / share_of_hits if share_of_hits else 0.0
+    return rate._replace(low=min(rate.low, scale * hits.low), high=max(rate.high, scale * hits.high))
 
 
 def _pooled(parts: tuple[Histogram, ...]) -> Mapping[str, Estimate]:
