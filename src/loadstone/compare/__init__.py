@@ -1,6 +1,6 @@
 """Two runs or more side by side, ours or other tools': may they be compared, what differs, and what could have been seen.
 
-`sides` reads what is named, `report` compares. Whoever has runs in memory makes `Side`s of them (`importers.folder.run_of`) and
+`sides` reads what is named, `report` compares. Whoever has runs in memory makes `Side`s of them (`importers.run_folder.run`) and
 calls `report`; a side of several runs is judged by how its runs differ from each other.
 """
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from loadstone.compare.sides import LATENCIES, SHARES, STATS, Floats, Requests
-from loadstone.estimate.statistic import Statistic, mean, percentile, sums
+from loadstone.estimate.statistic import Statistic, percentile, sums
 from loadstone.stats import BEYOND
 
 PERCENT = 100.0
@@ -47,7 +47,9 @@ def statistic(
 
 def _share(metric: str, requests: Requests) -> Statistic | None:
     if metric == "goodput_attainment":
-        return None if requests.good is None else mean(PERCENT * requests.good.astype(np.float64))
+        if requests.good is None or not np.isfinite(requests.good).any():
+            return None
+        return sums(PERCENT * requests.good, np.isfinite(requests.good).astype(np.float64))
     ended = requests.succeeded | requests.failed
     return (
         sums(PERCENT * requests.failed.astype(np.float64), ended.astype(np.float64)) if ended.any() else None
@@ -68,7 +70,7 @@ def _rate(metric: str, requests: Requests, partner: Requests | None) -> Statisti
 
 def _counted(metric: str, requests: Requests) -> Floats | None:
     if metric == "goodput":
-        return None if requests.good is None else requests.good.astype(float)
+        return requests.good
     if metric == "request_throughput":
         return requests.succeeded.astype(float)
     tokens = requests.output_tokens

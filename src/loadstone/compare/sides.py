@@ -84,8 +84,8 @@ class Requests(NamedTuple):
     """Metrics with many values a request, ms."""
     pooled_sums: Mapping[str, tuple[Floats, Floats]] = {}
     """For their means: the sum of a request's values, and how many they are."""
-    good: Bools | None = None
-    """Met every objective; None where none was set."""
+    good: Floats | None = None
+    """1: it met every objective, 0: it did not, NaN: it is not judged. None where no objective was set."""
     keys: Ints | None = None
     """Which work each is, the same in every run of the same dataset; None where that is not known."""
 

@@ -25,6 +25,7 @@ from loadstone.compare.sides import (
     better,
 )
 from loadstone.compare.words import verdict
+from loadstone.errors import UsageError
 from loadstone.estimate.ratio import LEVEL, Ratio, Untold, compared, of_intervals, over_runs
 from loadstone.estimate.tails import holm
 
@@ -114,6 +115,8 @@ def _waited(one: Found, found: list[Found]) -> bool:
 def _headline(found: list[Found], asked: tuple[str, str] | None) -> Found | None:
     wanted = (asked,) if asked else HEADLINES
     by = {(one.metric, one.stat): one for one in found if isinstance(one.ratio, Ratio) or asked}
+    if asked is not None and asked not in by:
+        raise UsageError(f"--headline {'.'.join(asked)}: not both sides have it; choose another one.")
     return next((by[name] for name in wanted if name in by), None)
 
 

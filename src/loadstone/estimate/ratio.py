@@ -26,6 +26,8 @@ RESAMPLES = 1000
 INDEPENDENT = 40
 """Independent observations that an error is told from; with fewer, errors come out too small (bench/compare_power.py)."""
 TOO_SHORT = "too few independent requests to tell its error; it takes a longer run."
+MOST = 100.0
+"""A logarithm of a ratio beyond which nothing is told."""
 ROUNDING = 1e-9
 """A relative error that is smaller than this is none: both sides are the same numbers."""
 
@@ -57,7 +59,7 @@ class Ratio(NamedTuple):
         """Where the true ratio (or difference) lies, but in a share `level` of all cases."""
         half = t(self.freedom, 1 - level) * self.error
         low, high = self.away - half, self.away + half
-        return (low, high) if self.difference else (math.exp(low), math.exp(high))
+        return (low, high) if self.difference else (math.exp(max(low, -MOST)), math.exp(min(high, MOST)))
 
     def smallest(self, level: float = LEVEL) -> float:
         """The smallest difference that would have been shown with a probability of 80 %: (t + z) x error.
@@ -66,7 +68,7 @@ class Ratio(NamedTuple):
         of the level add up.
         """
         least = (t(self.freedom, 1 - level) + NormalDist().inv_cdf(POWER)) * self.error
-        return least if self.difference else math.expm1(least)
+        return least if self.difference else math.expm1(min(least, MOST))
 
     def power(self, change: float, level: float = LEVEL) -> float:
         """The probability with which a true change is shown (0.03: B is 3 % above A; of a difference in its unit)."""

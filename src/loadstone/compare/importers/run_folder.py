@@ -18,6 +18,8 @@ from loadstone.metrics import Tables, _streams, per_request
 from loadstone.metrics.goodput import met
 
 POOLED = "inter_token_latency"
+MOST_GAPS = 10_000_000
+"""Gaps that are looked at."""
 OF_ONE = ("time_to_first_token", "time_per_output_token", "request_latency", "request_latency_from_due")
 """Metrics with one value a request."""
 
@@ -50,15 +52,15 @@ def requests(tables: Tables) -> Requests | None:
     sent = tables.number("sent_ns")
     order = np.argsort(sent, kind="stable")
     order = order[np.isfinite(sent[order])]
-    window = tables.window_ns
-    if not len(order) or window is None:
+    windows = sorted(window for part in tables.stretches if (window := part.window_ns) is not None)
+    if not len(order) or not windows:
         return None
     shape = tables.shape
     later = np.where(shape.instants > shape.streams, shape.tokens - shape.first_tokens, 0.0)
     judged = tables.attempted & ~tables.cancelled
     return Requests(
-        sent_s=(sent[order] - window[0]) / 1e9,
-        end_s=(window[1] - window[0]) / 1e9,
+        sent_s=_within(windows, sent[order]),
+        end_s=tables.window_s,
         succeeded=tables.succeeded[order],
         failed=tables.failed[order],
         latencies={name: _of_successes(name, tables)[order] for name in OF_ONE},
@@ -66,9 +68,18 @@ def requests(tables: Tables) -> Requests | None:
         input_tokens=tables.number("input_tokens")[order],
         pooled={POOLED: _gaps(tables, order)},
         pooled_sums={POOLED: ((shape.span_ns / 1e6 * (later > 0))[order], later[order])},
-        good=(met(tables) & judged)[order] if tables.goodput else None,
+        good=np.where(judged, met(tables), np.nan)[order] if tables.goodput else None,
         keys=tables.number("request")[order].astype(np.int64),
     )
+
+
+def _within(windows: list[tuple[int, int]], sent_ns: Floats) -> Floats:
+    """When requests were sent, in seconds of the windows alone: between two of them nothing was going on."""
+    begins, ends = np.array(windows, np.float64).T
+    before = np.concatenate(([0.0], np.cumsum(ends - begins)[:-1]))
+    at = np.searchsorted(begins, sent_ns, side="right") - 1
+    seconds: Floats = (before[at] + sent_ns - begins[at]) / 1e9
+    return seconds
 
 
 def _of_successes(name: str, tables: Tables) -> Floats:
@@ -76,16 +87,21 @@ def _of_successes(name: str, tables: Tables) -> Floats:
 
 
 def _gaps(tables: Tables, order: Ints) -> Gaps:
-    """Every gap between tokens, as `inter_token_latency` has them: g ms that brought k tokens are k gaps of g / k."""
+    """The gaps between tokens, as `inter_token_latency` has them: g ms that brought k tokens are k gaps of g / k.
+
+    Where there are very many, those of every second, third, ... row of the plan, the same ones in every run of it.
+    """
+    every = 1 + int(tables.shape.instants.sum()) // MOST_GAPS
+    kept = tables.number("request") % every == 0
     position = np.full(len(tables.requests), -1)
-    position[order] = np.arange(len(order))
+    position[order] = np.where(kept[order], np.arange(len(order)), -1)
     owners, values, weights = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     for part in _streams.parts(tables):
         inner = _streams.not_first(part)
         rows = np.repeat(part.rows, np.diff(part.begins))
         gaps = np.diff(part.at_ns, prepend=part.at_ns[:1])
+        inner &= position[rows] >= 0
         owners.append(position[rows[inner]])
         values.append(gaps[inner] / 1e6 / part.tokens[inner])
         weights.append(part.tokens[inner])
-    owner = np.concatenate(owners)
-    return Gaps(owner[owner >= 0], np.concatenate(values)[owner >= 0], np.concatenate(weights)[owner >= 0])
+    return Gaps(np.concatenate(owners), np.concatenate(values), np.concatenate(weights))
