@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loadstone.estimate.blocks import Blocks, blocks, draws
+from loadstone.estimate.spread import spread
 from loadstone.estimate.statistic import Floats, Percentile, Statistic
 from loadstone.estimate.student import normal, t
 from loadstone.estimate.tails import two_sided
@@ -117,7 +118,8 @@ def compared(
     errors = [error * one.widened for error, (one, _) in zip(errors, hang, strict=True)]
     if not all(map(math.isfinite, errors)):
         return Untold("resamples of so few values have no spread.", value)
-    freedoms = [1.5 * len(series) / one.length for one, series in hang]
+    # How well an error is known itself: by the blocks there are, and by how unequal stretches of the run are.
+    freedoms = [min(1.5 * len(series) / one.length, spread(series).freedom) for one, series in hang]
     return Ratio(
         value,
         max(math.hypot(*errors), least_error),
