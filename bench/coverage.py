@@ -168,8 +168,9 @@ def _of_queue(load: float, sent: Floats, times: Floats) -> Found:
 
 def _latencies(times: Floats, mean: float, quantile: Callable[[float], float]) -> Found:
     yield "mean", batches.mean(times), mean
-    for stat, q in QUANTILES.items():
-        yield stat, order.quantile(times, q), quantile(q)
+    intervals = order.quantiles(times, list(QUANTILES.values()))
+    for (stat, q), interval in zip(QUANTILES.items(), intervals, strict=True):
+        yield stat, interval, quantile(q)
 
 
 def _independent(together: int, random: np.random.Generator) -> Iterator[Found]:

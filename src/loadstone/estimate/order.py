@@ -23,7 +23,7 @@ import numpy as np
 
 from loadstone.estimate import LEAST, LEVEL, Estimate, too_few, withheld
 from loadstone.estimate.beta import binomial_below
-from loadstone.estimate.spread import ALIKE, Floats, independent, means, of_batches, spread
+from loadstone.estimate.spread import ALIKE, Floats, Spread, independent, means, of_batches, spread
 from loadstone.histogram import Histogram
 
 METHOD = "order statistics"
@@ -39,22 +39,21 @@ def quantiles(values: Floats, wanted: Sequence[float]) -> list[Estimate]:
     if len(values) < LEAST:
         return [too_few(METHOD, len(values)) for _ in wanted]
     ordered = np.sort(values)
-    apart = independent(values)
-    return [_of(values, ordered, q, apart) for q in wanted]
+    beyond = [spread((values > _at(ordered, q)).astype(np.float64)) for q in wanted]
+    if independent(values) and all(one.inflation < ALIKE for one in beyond):
+        return [_exact(ordered, q) for q in wanted]
+    return [_correlated(ordered, q, one) for q, one in zip(wanted, beyond, strict=True)]
 
 
-def _of(values: Floats, ordered: Floats, q: float, apart: bool) -> Estimate:
-    """The interval from values in time order and sorted; `apart`: they do not hang together, unless beyond the quantile."""
-    count = len(values)
-    found = spread((values > _at(ordered, q)).astype(np.float64))
-    if apart and found.inflation < ALIKE:
-        return _exact(ordered, q)
-    error = math.sqrt(q * (1 - q) * found.inflation / count)
-    low, high = q - found.t * error, q + found.t * error
+def _correlated(ordered: Floats, q: float, beyond: Spread) -> Estimate:
+    """The interval from sorted values that hang together; `beyond` is the error of the share above the quantile."""
+    count = len(ordered)
+    error = math.sqrt(q * (1 - q) * beyond.inflation / count)
+    low, high = q - beyond.t * error, q + beyond.t * error
     bottom = float(ordered[max(math.floor(low * count), 1) - 1])
-    effective = count / found.inflation
+    effective = count / beyond.inflation
     if high >= 1:
-        return _open(bottom, effective, needs=_rounded(count * (found.t * error / (1 - q)) ** 2))
+        return _open(bottom, effective, needs=_rounded(count * (beyond.t * error / (1 - q)) ** 2))
     return Estimate(bottom, float(ordered[min(math.ceil(high * count), count - 1)]), METHOD, effective)
 
 
