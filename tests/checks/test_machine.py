@@ -134,7 +134,7 @@ def test_a_server_on_this_machine_cannot_be_told_from_others(found):
 
 @pytest.mark.parametrize(
     ("requests", "lost", "verdict"),
-    [(1001, 1, "VALID"), (1000, 1, "NOTE"), (101, 1, "NOTE"), (100, 1, "DEGRADED")],
+    [(1001, 1, "VALID"), (1000, 1, "NOTE"), (301, 3, "NOTE"), (300, 3, "DEGRADED"), (10, 2, "NOTE")],
 )
 @pytest.mark.parametrize("kind", ["tcp_retransmits", "tcp_drops", "packet_drops"])
 def test_packets_lost(found, requests, lost, verdict, kind):

@@ -45,7 +45,10 @@ def loop_stalls(evidence: Evidence) -> Check:
 
 
 def garbage_collection(evidence: Evidence) -> Check:
-    """No garbage was collected in the workers, where it is frozen and off: a collection stops a loop for milliseconds."""
+    """No garbage was collected in the workers, where it is frozen and off: a collection stops a loop for milliseconds.
+
+    A NOTE when any was.
+    """
     logs = [log for log in evidence.tables.run.workers if log.collections is not None]
     if not logs:
         return answer("garbage_collection", "VALID", None, "", "not known: no worker told of it.")
