@@ -1,4 +1,7 @@
-"""Two servers that were run in turn, side by side: what differs between them, by how their runs differ from each other."""
+"""Two servers that were run in turn, side by side: what differs between them, by how much that changes from pair to pair.
+
+A-n and B-n followed each other with the same requests, so what drifts slowly meets both alike, and their ratio does not have it.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,30 @@ from pathlib import Path
 import msgspec
 
 from loadstone import compare
+from loadstone.compare import page
 from loadstone.study.document import Study
 
 FILE = "compare.json"
-SIDES = ("a", "b")
 
 
 def compared(told: Study, home: Path) -> compare.Comparison | None:
-    """B against A, over the runs that count; None where a side has none, or where there are no two sides."""
-    runs = {
-        side: [str(home / line.name) for line in told.runs if line.side == side and line.fault is None]
-        for side in SIDES
-    }
-    if not all(runs.values()):
+    """B against A, over the pairs of runs of which both count; None where there is none, or one server."""
+    pairs = _pairs(told)
+    if not pairs:
         return None
-    return compare.report(compare.sides([",".join(runs[side]) for side in SIDES]), anyway=True)
+    sides = [",".join(str(home / pair[side]) for pair in pairs) for side in (0, 1)]
+    return compare.report(compare.sides(sides), pair=len(pairs) > 1 or None, anyway=True)
+
+
+def _pairs(told: Study) -> list[tuple[str, str]]:
+    """The names of a-n and b-n for every n where both count."""
+    good = {line.name for line in told.runs if line.fault is None}
+    numbers = [name.removeprefix("a-") for name in good if name.startswith("a-")]
+    return [(f"a-{n}", f"b-{n}") for n in sorted(numbers, key=int) if f"b-{n}" in good]
 
 
 def rendered(found: compare.Comparison, home: Path, *, width: int, color: bool) -> str:
     """The comparison as text; it is kept in `compare.json` as well."""
-    from loadstone.compare import page
-
     draft = home / f"{FILE}.new"
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     draft.replace(home / FILE)
