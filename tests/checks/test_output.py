@@ -49,10 +49,16 @@ def test_an_answer_is_short_below_95_percent(evidence, answer, tokens, verdict):
     assert output_sanity(evidence(*answers(answer, 100, tokens))).verdict == verdict
 
 
-@pytest.mark.parametrize(("stubs", "verdict"), [(1, "NOTE"), (4, "NOTE"), (5, "DEGRADED")])
+@pytest.mark.parametrize(("stubs", "verdict"), [(1, "NOTE"), (9, "NOTE"), (10, "DEGRADED")])
 def test_answers_of_one_token(evidence, answer, stubs, verdict):
     told = output_sanity(evidence(*answers(answer, stubs, tokens=1)))
     assert (told.verdict, told.value) == (verdict, stubs)
+
+
+@pytest.mark.parametrize(("asked", "verdict"), [(16, "NOTE"), (17, "DEGRADED")])
+def test_one_token_is_no_answer_where_more_than_16_were_asked_for(evidence, answer, asked, verdict):
+    told = output_sanity(evidence(answer(5, tokens=1, planned_output_tokens=asked)))
+    assert (told.verdict, "shorter than asked" in told.finding) == (verdict, verdict == "NOTE")
 
 
 def looping(answer, loops, sampled=20, ratio=6.0):

@@ -19,7 +19,12 @@ SHORT_PERCENT = 1.0
 SHORT_GRAVE_PERCENT = 5.0
 """Of the answers: from here on the work that was measured is not the work that was asked."""
 STUB_TOKENS = 1
-"""An answer of so few tokens, where more were asked for, is none."""
+"""An answer of so few tokens is none ..."""
+STUB_ASKED_TOKENS = 16
+"""... where more than so many were asked for: of few, models often say one."""
+STUBS_PERCENT = 1.0
+STUBS_GRAVE_PERCENT = 10.0
+"""Of the answers: from here on the rest says little of all."""
 LOOPED = 6.0
 """Bytes of text to packed bytes, over the last 4 kB: prose 2, code 3 to 4, a passage of 400 bytes that is repeated 10."""
 LOOPED_PERCENT = 10.0
@@ -31,18 +36,19 @@ def output_sanity(evidence: Evidence) -> Check:
     """Answers are as long as was asked, and no model repeats itself without end in them.
 
     Short is an answer below 95 % of the length asked for: a NOTE from 1 % of the answers on, DEGRADED from 5 % on where
-    `ignore_eos` or `min_tokens` was to prevent that, or where as many have one token at most. Repetition is looked for in the
-    text of a sample (--check-tokens): NOTE when a tenth of it packs to a sixth.
+    `ignore_eos` or `min_tokens` was to prevent that. Of more than 16 tokens that were asked for one at most came: a NOTE from 1 %
+    of the answers on, DEGRADED from 10 % on. Repetition is looked for in the text of a sample (--check-tokens): a NOTE when
+    a tenth of it packs to a sixth.
     """
     tables = evidence.tables
     asked, given = tables.number("planned_output_tokens"), tables.number("output_tokens")
-    known = tables.succeeded & np.isfinite(asked) & np.isfinite(given) & (asked > STUB_TOKENS)
+    known = tables.succeeded & np.isfinite(asked) & np.isfinite(given)
     short = _percent((given < SHORT * asked)[known])
-    stubs = _percent((given <= STUB_TOKENS)[known])
+    stubs = _percent((given <= STUB_TOKENS)[known & (asked > STUB_ASKED_TOKENS)])
     looped = _looped_percent(tables)
-    if stubs is not None and stubs >= SHORT_PERCENT:
+    if stubs is not None and stubs >= STUBS_PERCENT:
         finding = f"{brief(stubs)} % of the answers have one token at most, though more were asked for."
-        verdict: Verdict = "DEGRADED" if stubs >= SHORT_GRAVE_PERCENT else "NOTE"
+        verdict: Verdict = "DEGRADED" if stubs >= STUBS_GRAVE_PERCENT else "NOTE"
         advice = "Look at some answers: a wrong model, prompt or chat template ends them at once."
         return answer("output_sanity", verdict, stubs, "%", finding, advice)
     if short is not None and short >= SHORT_PERCENT:
