@@ -11,7 +11,8 @@ from loadstone.config import options
 SCREENS = 100
 """Two screens of 50 lines."""
 GROUPS = [
-    "Endpoint", "Server", "Input", "Load", "Arrivals", "Ramps", "Stops", "Warm-up and cooldown", "Objectives", "Output",
+    "Endpoint", "Server", "Input", "Load", "Arrivals", "Ramps", "Stops", "Warm-up and cooldown", "Objectives",
+    "Repeated runs", "Output",
 ]  # fmt: skip
 
 

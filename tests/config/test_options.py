@@ -10,7 +10,8 @@ from loadstone.config import Config, options
 from loadstone.config.options import by_path, nearest
 
 GROUPS = {
-    "Endpoint", "Server", "Input", "Load", "Arrivals", "Ramps", "Stops", "Warm-up and cooldown", "Objectives", "Cost", "Output",
+    "Endpoint", "Server", "Input", "Load", "Arrivals", "Ramps", "Stops", "Warm-up and cooldown", "Objectives", "Cost",
+    "Repeated runs", "Output",
 }  # fmt: skip
 
 

@@ -664,7 +664,7 @@ class LoadConfig(Section, frozen=True, kw_only=True):
     ] = None
     failed_request_threshold: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
-        option(
+        rare(
             "--failed-request-threshold --max-error-rate",
             "Give up above this share of failures in the last 100 (at first 20); 1: never. Default: 0.5, with sim:fault 1.",
             group=_STOPS,
@@ -801,7 +801,7 @@ class SloConfig(Section, frozen=True, kw_only=True):
         dict[str, NonNegative],
         option(
             "--goodput",
-            'Limits for each request, in the units of the summary: "ttft:200 request_latency:900".',
+            'Limits of each request: "ttft:200 tpot:40".',
             form='"METRIC:VALUE ..."',
             read=values.limits,
         ),
@@ -843,7 +843,7 @@ class RunsConfig(Section, frozen=True, kw_only=True):
         Count,
         option(
             "--num-profile-runs --num-runs",
-            "Do the whole run so often, and tell how far runs differ (Student t).",
+            "How often to do the whole run.",
             most=100,
         ),
     ] = 1
@@ -873,7 +873,7 @@ class RunsConfig(Section, frozen=True, kw_only=True):
     ] = {}
     interleave: Annotated[
         str | None,
-        option(
+        rare(
             "--interleave",
             "A second server: do each run on both in turn (A B A B), which cancels drift, and compare them.",
             form="URL",
@@ -905,7 +905,7 @@ class OutputConfig(Section, frozen=True, kw_only=True):
     ] = "sample"
     slice_duration_s: Annotated[
         Positive | None,
-        option(
+        rare(
             "--slice-duration", "Also tell the numbers of every slice of the measured time that is this long."
         ),
     ] = None
@@ -914,7 +914,7 @@ class OutputConfig(Section, frozen=True, kw_only=True):
         Literal["simple", "plain", "none"] | None,
         option(
             "--ui --ui-type",
-            "Progress on stderr: simple redraws a line, plain adds lines, none only tells troubles; default: by its kind.",
+            "Progress on stderr: a line, lines, troubles.",
         ),
     ] = None
     log_level: Annotated[
