@@ -14,7 +14,7 @@ from loadstone.report import Check
 NAME = "simulated"
 STORED = "stored"
 WITHOUT_CLIENT = (
-    "processes", "lost_requests", "client_cpu", "client_lag", "first_tokens", "send_lag", "loop_stalls",
+    "processes", "lost_requests", "client_cpu", "headroom", "client_lag", "first_tokens", "send_lag", "loop_stalls",
     "arrival_fidelity", "resource_waits", "machine_steal", "other_load", "clock_rate", "kernel_drops",
     "memory_pressure", "kernel_stamps", "clock_steps", "clock_source", "shared_reads", "server_local",
     "garbage_collection", "decoder_lag", "retries", "cold_start", "warm_up_leak", "output_sanity",
