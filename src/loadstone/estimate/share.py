@@ -19,7 +19,7 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
 
     n is divided by how many times the variance of the share is that of independent trials, and z is Student's t
     with what is known of that. Where all are hits, or none, they cannot tell. Then the `values` do that made them
-    hits or misses, by which of them lie above their median; without such values each counts as a trial of its own.
+    hits or misses; without such values each counts as a trial of its own.
     """
     count = len(hits)
     if count < LEAST:
@@ -28,7 +28,7 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
     if hit not in (0, count):
         found = spread(hits.astype(np.float64))
     elif values is not None:
-        found = spread((values > np.median(values)).astype(np.float64))
+        found = spread(values)
     else:
         return Estimate(*wilson(hit / count, count, normal()), METHOD, count)
     effective = count / found.inflation

@@ -32,7 +32,7 @@ BATCHES = 32
 """Parts of a series: enough to see how they hang together, and as long as that allows."""
 MOST_CORRELATED = 0.9
 """Batches that seem to hang together more than this do so by their trend; nothing beyond is believed."""
-_NOTICED = 0.5
+_NOTICED = 0.75
 """A correlation counts from this share of its standard error, 1 / sqrt(k), on: below, chance alone would widen the interval."""
 
 ALIKE = 2.0
