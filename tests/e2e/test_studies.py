@@ -105,3 +105,11 @@ def test_two_servers_in_turn_are_compared(tmp_path, capsys):
     assert means[1] > 1.5 * means[0]
     assert (home / "compare.json").is_file()
     assert "inter token latency mean" in shown.out
+
+
+def test_objectives_are_judged_over_the_runs(tmp_path, capsys):
+    words = "--num-profile-runs 3 --slo ttft.p50<500ms,itl.p50<1ms --random-seed 5"
+    code, told, shown = study(tmp_path / "study", words, capsys)
+    assert code == 3
+    assert [one["verdict"] for one in told["slo"]["run"]] == ["PASS", "FAIL"]
+    assert "PASS       time_to_first_token.p50<500ms. The mean over 3 runs is" in shown.out

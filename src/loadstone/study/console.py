@@ -23,6 +23,7 @@ ROWS = (
 )
 """What is shown of a side; everything is in `study.json`."""
 HEAD = ("", "", "mean", "95 % low", "high", "spread", "min", "max")
+VERDICTS = {"PASS": "green", "UNDECIDED": "yellow", "FAIL": "red"}
 TINTS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
 
 
@@ -31,6 +32,7 @@ def render(told: Study, home: Path, *, width: int, color: bool) -> str:
     sections = [_head(told, width), list(_runs(told, width, color))]
     for side, metrics in told.sides.items():
         sections.append([*_title(told, side), *_table(metrics)])
+        sections.append(list(_verdicts(told, side, width, color)))
     sections += [
         list(_remarks(told, width)),
         [escaped(told.command), f"files  {escaped(str(home))}/  study.json {SUMMARY}"],
@@ -61,6 +63,13 @@ def _title(told: Study, side: str) -> list[str]:
     if len(told.sides) < 2:
         return []
     return [f"{side.upper()}  {printable(told.targets.get(side, ''))}"]
+
+
+def _verdicts(told: Study, side: str, width: int, color: bool) -> Iterator[str]:
+    for one in told.slo.get(side, ()):
+        first, *more = wrap(printable(f"{one.objective}. {one.finding}"), width - 11)
+        yield f"{paint(one.verdict, VERDICTS[one.verdict], color)}{' ' * (11 - len(one.verdict))}{first}"
+        yield from (f"{'':11}{line}" for line in more)
 
 
 def _table(metrics: Mapping[str, MetricSpread]) -> list[str]:

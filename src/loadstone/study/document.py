@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from loadstone.errors import UsageError
+from loadstone.report import SloVerdict
 from loadstone.study.aggregate import SCHEMA_VERSION, MetricSpread, RunLine
 
 FILE = "study.json"
@@ -30,6 +31,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     """The server of each side, by its address without secrets."""
     runs: tuple[RunLine, ...]
     sides: dict[str, dict[str, MetricSpread]]
+    slo: dict[str, tuple[SloVerdict, ...]] = {}
+    """Verdicts on the objectives (`--slo`), by side, over the same runs."""
 
 
 def read(home: Path) -> Study:

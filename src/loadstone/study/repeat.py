@@ -19,12 +19,13 @@ from loadstone.compare import Comparison
 from loadstone.config import Config
 from loadstone.errors import Exit, LoadstoneError, UsageError, precedence
 from loadstone.metrics import names as metric_names
-from loadstone.report import Report
+from loadstone.report import Report, SloVerdict
 from loadstone.run import run
 from loadstone.study.aggregate import Metrics, MetricSpread, RunLine, spreads
 from loadstone.study.console import render
 from loadstone.study.document import FILE, Study, read, write
 from loadstone.study.interleave import compared, rendered
+from loadstone.study.objectives import OF_ONE_RUN, code, verdicts
 from loadstone.study.planned import Planned, planned
 from loadstone.study.until import enough, goals
 from loadstone.terminal import printable, wants_color
@@ -87,7 +88,7 @@ def rebuild(home: Path) -> Exit:
     for line, _, report in done:
         if report is not None and line.fault is None:
             sides.setdefault(line.side, []).append(report)
-    told = msgspec.structs.replace(before, runs=lines, sides=_spreads(sides))
+    told = msgspec.structs.replace(before, runs=lines, sides=_spreads(sides), slo=_verdicts(sides))
     return _told(told, home, [code for _, code, _ in done])
 
 
@@ -151,6 +152,7 @@ def _document(
         },
         runs=tuple(map(_line, done)),
         sides=_spreads(sides),
+        slo=_verdicts(sides),
     )
 
 
@@ -169,6 +171,15 @@ def _spreads(sides: Mapping[str, Sequence[Report]]) -> dict[str, dict[str, Metri
     return {side: spreads(runs) for side, runs in _metrics(sides).items() if runs}
 
 
+def _verdicts(sides: Mapping[str, Sequence[Report]]) -> dict[str, tuple[SloVerdict, ...]]:
+    spread = _spreads(sides)
+    return {
+        side: found
+        for side, reports in sides.items()
+        if reports and (found := verdicts([report.slo for report in reports], spread[side]))
+    }
+
+
 def _metrics(sides: Mapping[str, Sequence[Report]]) -> dict[str, list[Metrics]]:
     return {side: [report.metrics for report in reports] for side, reports in sides.items()}
 
@@ -179,7 +190,8 @@ def _told(told: Study, home: Path, codes: Sequence[Exit]) -> Exit:
     width, color = shutil.get_terminal_size((100, 40)).columns, wants_color(sys.stdout, os.environ)
     write(home, told, _text(told, found, home, width=100, color=False))
     print(_text(told, found, home, width=width, color=color), flush=True)
-    return precedence(*codes)
+    judged = code(told.slo.values())
+    return precedence(*(one for one in codes if one not in OF_ONE_RUN), *judged)
 
 
 def _text(told: Study, found: Comparison | None, home: Path, *, width: int, color: bool) -> str:
