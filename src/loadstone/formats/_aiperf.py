@@ -45,7 +45,7 @@ DISTRIBUTIONS = (
     Tag("effective_latency", "Effective Latency (CO-aware)", "ms", "request_latency_from_due"),
     Tag("usage_prompt_tokens", "Usage Prompt Tokens", "tokens", "usage_prompt_tokens"),
     Tag("usage_completion_tokens", "Usage Completion Tokens", "tokens", "usage_completion_tokens"),
-    Tag("usage_reasoning_tokens", "Usage Reasoning Tokens", "tokens", "usage_reasoning_tokens"),
+    Tag("usage_reasoning_tokens", "Usage Reasoning Tokens", "tokens", "reasoning_token_count"),
     Tag("usage_total_tokens", "Usage Total Tokens", "tokens", "usage_total_tokens"),
     Tag("usage_prompt_cache_read_tokens", "Usage Prompt Cache Read Tokens", "tokens", "usage_prompt_cache_read_tokens"),
     Tag("http_req_blocked", "HTTP Blocked", "ms", "http_req_blocked"),
