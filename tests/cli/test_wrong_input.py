@@ -14,7 +14,10 @@ NO_WARMUP = (
 )
 CASES = [
     (["profil"], "There is no verb 'profil'. Did you mean profile?"),
-    (["xyz"], "There is no verb 'xyz'. Known: profile, report, plot, roofline, simulate, plan."),
+    (
+        ["xyz"],
+        "There is no verb 'xyz'. Known: profile, report, compare, plot, roofline, calibrate, simulate, plan, explain.",
+    ),
     (["profile", "--concurency", "3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--concurency=3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--qqqq"], "There is no option --qqqq. --help-all lists them."),

@@ -59,7 +59,9 @@ def test_a_report_without_objectives_says_nothing_of_them(valid: Report) -> None
     assert junit_xml.wanted(judged(valid, PASSED))
 
 
-@pytest.mark.parametrize(("one", "color"), [(PASSED, "\x1b[1;32m"), (MISSED, "\x1b[1;31m"), (OPEN, "\x1b[1;33m")])
+@pytest.mark.parametrize(
+    ("one", "color"), [(PASSED, "\x1b[1;32m"), (MISSED, "\x1b[1;31m"), (OPEN, "\x1b[1;33m")]
+)
 def test_the_word_is_coloured(valid: Report, one: SloVerdict, color: str) -> None:
     assert summary(judged(valid, one), color=True)[2].startswith(f"{color}{one.verdict}")
 
