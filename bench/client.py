@@ -1,4 +1,4 @@
-"""Runs `loadstone profile` as a user would, and takes the measure of its whole process tree."""
+"""Runs `loadstone profile`, or another program, as a user would, and takes the measure of its whole process tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -94,17 +94,31 @@ def profile(folder: Path, port: int, *arguments: str, memory: bool = False, mode
         sys.executable, "-m", "loadstone", "profile", "--url", f"127.0.0.1:{port}", "--model", model,
         "--endpoint-type", "chat", "--streaming", "--artifact-dir", str(folder), "--ui", "none", *arguments,
     ]  # fmt: skip
+    return spend(command, folder, memory=memory)
+
+
+def spend(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    allowed: Collection[int] = BELIEVABLE,
+    memory: bool = False,
+) -> Run:
+    """Runs a command that writes into `folder` to its end, and takes the measure of its tree. Raises `BenchFailed`."""
     _adopt_orphans()
     strangers = _children()
     begun_ns, host_s = time.monotonic_ns(), _host_cpu_s()
     with folder.with_suffix(".out").open("w+") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, env=_environment())
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, env={**_environment(), **(environment or {})}
+        )
         with _Sampler(process.pid, memory) as sampler:
             _, status, usage = os.wait4(process.pid, 0)
         ended_ns, host_s = time.monotonic_ns(), _host_cpu_s() - host_s
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        if process.returncode not in BELIEVABLE:
+        if process.returncode not in allowed:
             raise BenchFailed(f"{' '.join(command)}\nended with {process.returncode}:\n{out.read()}")
     orphans = _children() - strangers
     if orphans:
