@@ -39,7 +39,7 @@ MEASUREMENTS = (
     "certificate",
     "coverage",
 )
-ON_REQUEST = ("calibration", "compare_power")
+ON_REQUEST = ("calibration", "compare_power", "against")
 """What needs a server of somebody else's."""
 
 
