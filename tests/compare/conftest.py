@@ -149,9 +149,32 @@ AIPERF = {
     "output_token_throughput": {"unit": "tokens/sec", "avg": 3.5},
     "request_error_rate": {"unit": "%", "avg": 25.0},
     "input_config": {
-        "endpoint": {"model_names": ["m"], "type": "chat", "streaming": True},
-        "input": {"prompt": {"input_tokens": {"mean": 550, "stddev": 0}}, "random_seed": 7},
-        "loadgen": {"concurrency": 4, "request_count": 100},
+        "models": {"items": [{"name": "m"}]},
+        "endpoint": {
+            "urls": ["http://h:1"],
+            "type": "chat",
+            "streaming": True,
+            "extra": {"ignore_eos": True},
+        },
+        "datasets": [
+            {
+                "name": "main",
+                "type": "synthetic",
+                "entries": 40,
+                "random_seed": 7,
+                "prompts": {"isl": {"mean": 550.0, "stddev": 0.0}},
+            }
+        ],
+        "phases": [
+            {
+                "name": "profiling",
+                "kind": "profiling",
+                "type": "concurrency",
+                "requests": 100,
+                "concurrency": 4,
+            }
+        ],
+        "tokenizer": {"name": "t"},
     },
     "is_complete": True,
 }

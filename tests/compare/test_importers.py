@@ -31,8 +31,9 @@ def test_a_summary_of_vllm_has_its_chunk_gaps_under_a_name_of_their_own(written)
         }
     )
     assert run.requests is None
-    assert run.asked["load"] == "5 requests/s"
-    assert run.asked["input_length"] == "100 tokens"
+    assert run.asked["load"] == "poisson 5 requests/s, conditioned"
+    assert run.asked["endpoint"] == "chat"
+    assert run.asked.get("input_length") is None  # the file has what was counted, and not what was asked for
     assert run.asked["seed"] is None
 
 
@@ -64,8 +65,25 @@ def test_the_last_run_of_a_file_of_sglang_is_read(written):
     run = read(written("out.jsonl", {**SGLANG, "mean_ttft_ms": 99.0}, SGLANG))
     assert run.numbers["time_to_first_token", "mean"].value == 30.0
     assert run.notes == ("the file holds 2 runs; the last one is compared.",)
-    assert run.asked["load"] == "4 requests/s, at most 8 in flight"
+    assert run.asked["load"] == "poisson 4 requests/s, unconditioned, at most 8 in flight"
     assert run.asked["output_length"] == "up to 128 tokens, from 0.5 of that"
+
+
+def test_an_endless_rate_of_sglang_is_no_json_and_read_all_the_same(written):
+    endless = {
+        **SGLANG,
+        "request_rate": float("inf"),
+        "random_range_ratio": 1.0,
+        "backend": "sglang-oai-chat",
+    }
+    path = written("out.jsonl", endless)
+    assert '"request_rate": Infinity' in path.read_text()
+    asked = read(path).asked
+    assert (asked["load"], asked["endpoint"], asked["input_length"]) == (
+        "concurrency 8",
+        "chat",
+        "1024 tokens",
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,9 +119,19 @@ def test_what_aiperf_calls_inter_token_latency_is_time_per_output_token(written)
         "error_rate.mean": 25.0,
     }
     assert run.tool == "AIPerf 0.13.0"
-    assert run.asked["load"] == "at most 4 in flight"
-    assert run.asked["input_length"] == "550 tokens"
-    assert run.asked["output_length"] is None
+    assert run.asked == {
+        "model": "m",
+        "endpoint": "chat",
+        "streaming": True,
+        "input_length": "550 tokens",
+        "output_length": None,
+        "load": "concurrency 4",
+        "tokenizer": "t",
+        "sampling": "ignore_eos=True",
+        "requests": "100",
+        "seed": 7,
+        "dataset": None,
+    }
 
 
 def test_the_requests_of_aiperf_are_read_in_the_order_of_sending_without_the_warm_up(written):

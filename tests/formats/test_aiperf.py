@@ -53,7 +53,32 @@ def test_its_inter_token_latency_is_the_mean_gap_of_a_request(told, report):
 
 def test_what_is_not_known_is_left_out(told):
     assert "reasoning_token_count" not in told
-    assert "http_req_connecting" not in told
+    assert "inter_chunk_latency" not in told
+
+
+def test_what_it_counts_otherwise_is_left_out(told, report):
+    assert report.metrics["request_latency_from_due"].mean is not None
+    assert report.metrics["http_req_sending"].mean is not None
+    assert not any(
+        name.startswith(("http_", "effective_latency", "effective_decode_throughput")) for name in told
+    )
+
+
+def test_a_share_is_one_of_1(told, report):
+    assert told["good_request_fraction"]["avg"] == report.metrics["goodput_attainment"].mean / 100
+
+
+def test_what_was_asked_has_its_shape(told):
+    config = told["input_config"]
+    assert list(config) == ["models", "endpoint", "datasets", "phases", "tokenizer"]
+    assert config["phases"] == [
+        {"name": "profiling", "kind": "profiling", "type": "poisson", "requests": 30, "rate": 20.0}
+    ]
+    assert config["datasets"][0]["random_seed"] == 7
+    assert config["datasets"][0]["prompts"] == {
+        "isl": {"mean": 24.0, "stddev": 0.0},
+        "osl": {"mean": 12.0, "stddev": 3.0},
+    }
 
 
 def test_the_csv_has_two_tables_with_two_decimals(report, home, told):

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from loadstone.compare.importers import read
 from loadstone.errors import LoadstoneError, UsageError
 from loadstone.formats import named
 
@@ -18,6 +19,16 @@ VLLM = {
     "latencies", "start_times", "errors", "max_output_tokens_per_s", "max_concurrent_requests",
 }  # fmt: skip
 STATS = {f"{stat}_{name}_ms" for stat in ("mean", "median", "std", "p50", "p90", "p99") for name in ("ttft", "tpot", "itl", "e2el")}  # fmt: skip
+
+# Of a line that SGLang's bench_serving 0.5.23 wrote with --output-details; texts and what its own server tells we do not know.
+SGLANG = [
+    "tag", "backend", "dataset_name", "request_rate", "max_concurrency", "random_input_len", "random_output_len",
+    "random_range_ratio", "duration", "completed", "total_input_tokens", "total_input_text_tokens",
+    "total_input_vision_tokens", "total_output_tokens", "total_output_tokens_retokenized", "request_throughput",
+    "input_throughput", "output_throughput", "total_throughput",
+    *(f"{stat}_{name}_ms" for name in ("e2e_latency", "ttft", "tpot", "itl") for stat in ("mean", "median", "std", "p90", "p95", "p99")),
+    "concurrency", "max_output_tokens_per_s", "max_concurrent_requests", "input_lens", "output_lens", "ttfts", "itls", "errors",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +76,38 @@ def test_peaks_are_counted_in_its_seconds(vllm):
     assert vllm["max_concurrent_requests"] == max(touching)
 
 
+def test_sglang_has_the_fields_of_the_real_line_in_its_order(sglang):
+    assert list(sglang) == [*SGLANG, "loadstone"]
+    assert (sglang["random_input_len"], sglang["random_range_ratio"]) == (24, None)  # lengths varied
+
+
 def test_sglang_has_the_same_numbers_under_its_names(vllm, sglang):
     assert sglang["completed"] == vllm["completed"] == 30
-    assert sglang["mean_e2e_latency_ms"] == vllm["mean_e2el_ms"]
-    assert sglang["concurrency"] == pytest.approx(sum(vllm["latencies"]) / vllm["duration"])
-    assert sglang["max_itl_ms"] == pytest.approx(1e3 * max(max(gaps) for gaps in vllm["itls"] if gaps))
+    for stat in ("mean", "median", "p99"):
+        assert sglang[f"{stat}_ttft_ms"] == vllm[f"{stat}_ttft_ms"]
+        assert sglang[f"{stat}_itl_ms"] == vllm[f"{stat}_itl_ms"]
+
+
+def test_latencies_of_sglang_end_with_the_stream(sglang, rows):
+    until_done = [(row["done_ns"] - row["sent_ns"]) / 1e9 for row in rows]
+    assert sglang["mean_e2e_latency_ms"] == pytest.approx(1e3 * np.mean(until_done))
+    assert sglang["concurrency"] == pytest.approx(sum(until_done) / sglang["duration"])
+    later = np.array(sglang["output_lens"]) - 1
+    tpots = (np.array(until_done) - sglang["ttfts"])[later > 0] / later[later > 0]
+    assert sglang["mean_tpot_ms"] == pytest.approx(1e3 * tpots.mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("vllm-json", "vllm bench serve"), ("sglang-jsonl", "SGLang bench_serving")]
+)
+def test_what_is_written_is_read_as_that_tool_s(name, model, report, home, tmp_path):
+    path = tmp_path / "file"
+    path.write_text(named(name).text(report, home))
+    run = read(path)
+    assert run.tool == model
+    assert run.numbers["time_to_first_token", "mean"].value == pytest.approx(
+        report.metrics["time_to_first_token"].mean
+    )
 
 
 def test_a_list_of_requests_needs_the_folder(report):

@@ -2,7 +2,9 @@
 
 One rule: only what is computed by the same formula. Its inter_token_latency is the mean gap of one request over
 (tokens - 1), which is our time_per_output_token; ours of that name has no counterpart there. Its inter_chunk_latency
-pools gaps between chunks as they come, which is a list we do not keep.
+pools gaps between chunks as they come, which is a list we do not keep. Its effective_latency begins when a request was issued
+and ours when it was due; its phases of HTTP count connecting twice, and those of kept-alive connections as 0; its throughputs
+over time spread tokens over every gap. None of these is here.
 """
 
 from __future__ import annotations
@@ -42,19 +44,11 @@ DISTRIBUTIONS = (
     Tag("reasoning_token_count", "Reasoning Token Count", "tokens", "reasoning_token_count"),
     Tag("input_sequence_length", "Input Sequence Length", "tokens", "input_sequence_length"),
     Tag("osl_mismatch_diff_pct", "OSL Mismatch Diff %", "%", "output_length_mismatch"),
-    Tag("effective_latency", "Effective Latency (CO-aware)", "ms", "request_latency_from_due"),
     Tag("usage_prompt_tokens", "Usage Prompt Tokens", "tokens", "usage_prompt_tokens"),
     Tag("usage_completion_tokens", "Usage Completion Tokens", "tokens", "usage_completion_tokens"),
     Tag("usage_reasoning_tokens", "Usage Reasoning Tokens", "tokens", "reasoning_token_count"),
     Tag("usage_total_tokens", "Usage Total Tokens", "tokens", "usage_total_tokens"),
     Tag("usage_prompt_cache_read_tokens", "Usage Prompt Cache Read Tokens", "tokens", "usage_prompt_cache_read_tokens"),
-    Tag("http_req_blocked", "HTTP Blocked", "ms", "http_req_blocked"),
-    Tag("http_req_connecting", "HTTP Connecting", "ms", "connect_time"),
-    Tag("http_req_sending", "HTTP Sending", "ms", "http_req_sending"),
-    Tag("http_req_waiting", "HTTP Waiting (TTFB)", "ms", "http_req_waiting"),
-    Tag("http_req_receiving", "HTTP Receiving", "ms", "http_req_receiving"),
-    Tag("http_req_duration", "HTTP Duration (excl. conn)", "ms", "http_req_duration"),
-    Tag("http_req_total", "HTTP Total Time", "ms", "http_req_total"),
     Tag("effective_concurrency", "Effective Concurrency", "requests", "concurrency", over_time=True),
     Tag("effective_prefill_concurrency", "Effective Prefill Concurrency", "requests", "effective_prefill_concurrency", over_time=True),
     Tag("effective_decode_concurrency", "Effective Decode Concurrency", "requests", "effective_decode_concurrency", over_time=True),
@@ -70,6 +64,8 @@ NUMBERS = (
     Tag("total_token_throughput", "Total Token Throughput", "tokens/sec", "total_token_throughput"),
     Tag("goodput", "Goodput", "requests/sec", "goodput"),
     Tag("good_request_count", "Good Request Count", "requests", "good_request_count"),
+    Tag("good_request_fraction", "GoodRequestFraction", "ratio", "goodput_attainment", 0.01),
+    Tag("osl_mismatch_count", "OSL Mismatch Count", "requests", "output_length_mismatch_count"),
     Tag("benchmark_duration", "Benchmark Duration", "sec", "benchmark_duration"),
     Tag("total_isl", "Total Input Sequence Length", "tokens", "total_input_tokens"),
     Tag("total_osl", "Total Output Sequence Length", "tokens", "total_output_tokens"),

@@ -32,7 +32,6 @@ class Spread(NamedTuple):
     p90: float
     p95: float
     p99: float
-    max: float
 
     @classmethod
     def of(cls, values: Floats) -> Spread | None:
@@ -41,7 +40,7 @@ class Spread(NamedTuple):
         if not len(known):
             return None
         median, p90, p95, p99 = np.percentile(known, (50, 90, 95, 99))
-        numbers = (known.mean(), median, known.std(), p90, p95, p99, known.max())
+        numbers = (known.mean(), median, known.std(), p90, p95, p99)
         return cls(*map(float, numbers))
 
 
@@ -72,6 +71,11 @@ class Requests:
         return np.where(self._good, self.tables.until_complete_ms("sent_ns") / 1e3, np.nan)
 
     @cached_property
+    def until_done_s(self) -> Floats:
+        """From the send to the end of the response, its usage and [DONE] included; of successes, NaN for all others."""
+        return np.where(self._good, self.tables.ms("sent_ns", "done_ns") / 1e3, np.nan)
+
+    @cached_property
     def ttft_s(self) -> Floats:
         """Of successes that came as a stream; NaN for all others."""
         return np.where(
@@ -88,11 +92,10 @@ class Requests:
         """Of all that were sent."""
         return self.tables.number("input_tokens")
 
-    @cached_property
-    def tpot_s(self) -> Floats:
+    def tpot_s(self, latency_s: Floats) -> Floats:
         """(latency - TTFT) / (n - 1); NaN for fewer than two tokens."""
         later = np.where(self.output_tokens > 1, self.output_tokens - 1, np.nan)
-        return (self.latency_s - self.ttft_s) / later
+        return (latency_s - self.ttft_s) / later
 
     @cached_property
     def gaps_s(self) -> list[list[float]] | None:

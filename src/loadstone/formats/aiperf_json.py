@@ -45,9 +45,18 @@ def text(report: Report, folder: Path | None) -> str:
 
 
 def _input(report: Report) -> dict[str, Any]:
-    """What was asked, in the shape of its `input_config`, as far as both have it."""
+    """What was asked, in the shape of its `input_config`, as far as both have it; what was not asked is left out, as there."""
     endpoint, load, source = (report.config.get(name, {}) for name in ("endpoint", "load", "input"))
     urls, models = endpoint.get("url"), endpoint.get("model")
+    phase = {
+        "name": "profiling",
+        "kind": "profiling",
+        "type": _type(load),
+        "requests": load.get("request_count"),
+        "duration": load.get("duration_s"),
+        "concurrency": load.get("concurrency"),
+        "rate": load.get("request_rate"),
+    }
     return {
         "models": {"items": [{"name": name} for name in _several(models)]},
         "endpoint": {
@@ -58,24 +67,23 @@ def _input(report: Report) -> dict[str, Any]:
         },
         "datasets": [
             {
+                "random_seed": report.run.seed,
                 "prompts": {
                     "isl": {"mean": source.get("isl_mean"), "stddev": source.get("isl_stddev")},
                     "osl": {"mean": source.get("osl_mean"), "stddev": source.get("osl_stddev")},
-                }
+                },
             }
         ],
-        "phases": [
-            {
-                "name": "profiling",
-                "kind": "profiling",
-                "requests": load.get("request_count"),
-                "duration": load.get("duration_s"),
-                "concurrency": load.get("concurrency"),
-                "rate": load.get("request_rate"),
-            }
-        ],
-        "random_seed": report.run.seed,
+        "phases": [{name: value for name, value in phase.items() if value is not None}],
+        "tokenizer": {"name": source.get("tokenizer")},
     }
+
+
+def _type(load: dict[str, Any]) -> str | None:
+    """Its word for the arrivals; None for those that it has none for."""
+    if isinstance(load.get("request_rate"), int | float):
+        return load.get("arrival_pattern") or "poisson"
+    return "concurrency" if load.get("concurrency") and load.get("request_rate") is None else None
 
 
 def _errors(report: Report) -> list[dict[str, Any]]:

@@ -1,15 +1,17 @@
-"""The line that `python -m sglang.bench_serving --output-file --output-details` appends, version 0.5.
+"""The line that `python -m sglang.bench_serving --output-file --output-details` appends, version 0.5.23.
 
-Its inter-token latency of OpenAI endpoints pools gaps between chunks; `concurrency` is the sum of latencies / duration. What has
-no value is null here.
+Its inter-token latency of OpenAI endpoints pools gaps between chunks with text; its latency, and with it TPOT, ends with the
+stream and not with the last token; `concurrency` is the sum of latencies / duration. Everything at once is the number Infinity
+there, which Python writes and strict readers refuse, and here too. What has no value is null; texts are left out.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from loadstone.formats._requests import Requests, Spread
@@ -29,18 +31,21 @@ def text(report: Report, folder: Path | None) -> str:
     gaps = requests.gaps_s
     pooled = np.array([gap for one in gaps for gap in one]) if gaps is not None else np.empty(0)
     chunks, under_way = requests.peaks()
-    latencies_s = float(np.nansum(requests.latency_s))
+    latencies_s = float(np.nansum(requests.until_done_s))
     told: dict[str, Any] = {
         "tag": None,
         "backend": BACKENDS.get(endpoint.get("type"), endpoint.get("type")),
         "dataset_name": "random",
-        "request_rate": "inf" if load.get("request_rate") is None else load["request_rate"],
+        "request_rate": math.inf if load.get("request_rate") in (None, "inf") else load["request_rate"],
         "max_concurrency": load.get("concurrency"),
-        "random_input_len": source.get("isl_mean"),
-        "random_output_len": source.get("osl_mean"),
+        "random_input_len": _whole(source.get("isl_mean")),
+        "random_output_len": _whole(source.get("osl_mean")),
+        "random_range_ratio": None if source.get("isl_stddev") or source.get("osl_stddev") else 1.0,
         "duration": duration_s,
         "completed": requests.completed,
         "total_input_tokens": int(np.nansum(inputs)),
+        "total_input_text_tokens": int(np.nansum(inputs)),
+        "total_input_vision_tokens": 0,
         "total_output_tokens": int(np.nansum(outputs)),
         "total_output_tokens_retokenized": None,
         "request_throughput": _value(report, "request_throughput"),
@@ -49,9 +54,9 @@ def text(report: Report, folder: Path | None) -> str:
         "total_throughput": _value(report, "total_token_throughput"),
     }
     for name, values in (
-        ("e2e_latency", requests.latency_s),
+        ("e2e_latency", requests.until_done_s),
         ("ttft", requests.ttft_s),
-        ("tpot", requests.tpot_s),
+        ("tpot", requests.tpot_s(requests.until_done_s)),
         ("itl", pooled),
     ):
         found = Spread.of(values)
@@ -59,8 +64,6 @@ def text(report: Report, folder: Path | None) -> str:
             f"{stat}_{name}_ms": None if found is None else 1e3 * getattr(found, stat)
             for stat in ("mean", "median", "std", "p90", "p95", "p99")
         }
-        if name == "itl":
-            told["max_itl_ms"] = None if found is None else 1e3 * found.max
     told |= {
         "concurrency": latencies_s / duration_s if duration_s else None,
         "max_output_tokens_per_s": chunks if gaps is not None else None,
@@ -72,7 +75,12 @@ def text(report: Report, folder: Path | None) -> str:
         "errors": requests.errors,
         "loadstone": {"version": report.loadstone_version, "certificate": report.certificate.verdict},
     }
-    return msgspec.json.encode(told).decode() + "\n"
+    return json.dumps(told) + "\n"
+
+
+def _whole(tokens: float | None) -> int | None:
+    """A length that was asked for; None where it was no whole number, or none was asked."""
+    return int(tokens) if tokens is not None and tokens == int(tokens) else None
 
 
 def _value(report: Report, name: str) -> float | None:

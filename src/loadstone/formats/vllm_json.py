@@ -1,7 +1,8 @@
 """The result file of `vllm bench serve --save-result --save-detailed`, version 0.32.
 
-Its inter-token latency pools gaps between chunks, whatever they held, and its TPOT is (latency - TTFT) / (n - 1). What has no
-value is null here, where that tool writes 0.
+Its inter-token latency pools gaps between chunks, whatever they held, and its TPOT is (latency - TTFT) / (n - 1). There an event
+of a role alone, or of the finish reason, is a chunk as well; a server that sends them apart adds gaps near 0 to its
+list, and none to ours. What has no value is null here, where that tool writes 0; texts and the waits in its own queue are left out.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def text(report: Report, folder: Path | None) -> str:
     }
     for name, values in (
         ("ttft", requests.ttft_s),
-        ("tpot", requests.tpot_s),
+        ("tpot", requests.tpot_s(requests.latency_s)),
         ("itl", pooled),
         ("e2el", requests.latency_s),
     ):

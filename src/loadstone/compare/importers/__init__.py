@@ -6,7 +6,9 @@ count it.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -66,16 +68,27 @@ def _document(path: Path) -> Document:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
     try:
-        return Document((msgspec.json.decode(data),), lines=False)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Document((_value(data),), lines=False)
+    except ValueError:
         pass
     values = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():
             try:
-                values.append(msgspec.json.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                values.append(_value(line))
+            except ValueError as error:
                 raise UsageError(f"{path}: line {number} is no JSON: {error}.") from None
     if not values:
         raise UsageError(f"{path}: is empty.")
     return Document(tuple(values), lines=True)
+
+
+def _value(data: bytes) -> Any:
+    """JSON as Python writes it: SGLang has Infinity for a rate, which is none of JSON's numbers. Raises `ValueError`."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as strict:
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise strict from None

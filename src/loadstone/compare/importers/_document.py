@@ -58,8 +58,3 @@ def pooled(lists: Any, what: str, scale: float) -> tuple[Gaps, tuple[Floats, Flo
     owners = np.repeat(np.arange(len(arrays)), counts)
     totals = np.array([float(np.nansum(one)) for one in arrays])
     return Gaps(owners, values), (totals, counts.astype(float))
-
-
-def whole_numbers(text: float | int | None) -> str | None:
-    """A number of tokens as a fact: `550 tokens`."""
-    return None if text is None else f"{text:g} tokens"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from loadstone.compare.importers._asked import load
 from loadstone.compare.importers._document import Document, number
 from loadstone.compare.sides import Known, Run
 
@@ -70,24 +71,34 @@ def run(path: str, document: Document) -> Run:
 
 
 def _asked(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What its user asked for; AIPerf writes down only that, and no default."""
+    """What its user asked for; AIPerf writes down only that, and no default. Of several phases only the measured one."""
     config = found.get("input_config") or {}
-    endpoint, source, load = (config.get(name) or {} for name in ("endpoint", "input", "loadgen"))
-    prompt = source.get("prompt") or {}
-    names = endpoint.get("model_names") or []
-    inputs, outputs = prompt.get("input_tokens") or {}, prompt.get("output_tokens") or {}
+    endpoint = config.get("endpoint") or {}
+    models = (config.get("models") or {}).get("items") or []
+    source = _only(config.get("datasets"))
+    prompts = source.get("prompts") or {}
+    phase = _only([one for one in config.get("phases") or () if one.get("kind") != "warmup"])
     return {
-        "model": ", ".join(names) or None,
+        "model": ", ".join(one["name"] for one in models) or None,
         "endpoint": endpoint.get("type"),
         "streaming": endpoint.get("streaming"),
-        "input_length": _length(inputs),
-        "output_length": _length(outputs),
-        "load": _load(load),
+        "input_length": _length(prompts.get("isl") or {}),
+        "output_length": _length(prompts.get("osl") or {}),
+        "load": _load(phase),
         "tokenizer": (config.get("tokenizer") or {}).get("name"),
-        "requests": None if (count := number(load.get("request_count"))) is None else f"{count:,.0f}",
+        "requests": None if (count := number(phase.get("requests"))) is None else f"{count:,.0f}",
         "seed": source.get("random_seed"),
-        "dataset": source.get("file"),
+        "dataset": source.get("path"),
+        "sampling": ", ".join(
+            f"{name}={value}" for name, value in sorted((endpoint.get("extra") or {}).items())
+        )
+        or None,
     }
+
+
+def _only(several: Any) -> Mapping[str, Any]:
+    """The one entry of a list; of several none speaks for all."""
+    return several[0] if several and len(several) == 1 else {}
 
 
 def _length(tokens: Mapping[str, Any]) -> str | None:
@@ -97,9 +108,8 @@ def _length(tokens: Mapping[str, Any]) -> str | None:
     return f"{mean:g} tokens" + (f" +- {spread:g}" if spread else "")
 
 
-def _load(load: Mapping[str, Any]) -> str | None:
-    told = [
-        f"{load['request_rate']:g} requests/s" if load.get("request_rate") is not None else "",
-        f"at most {load['concurrency']} in flight" if load.get("concurrency") is not None else "",
-    ]
-    return ", ".join(word for word in told if word) or None
+def _load(phase: Mapping[str, Any]) -> str | None:
+    """In our words where it is a closed loop or of Poisson arrivals; the other kinds are not known well enough to say."""
+    if phase.get("type") not in ("concurrency", "poisson"):
+        return None
+    return load(phase.get("rate"), phase.get("concurrency"))

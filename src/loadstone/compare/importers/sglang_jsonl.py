@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from loadstone.compare.importers import _numbers
+from loadstone.compare.importers._asked import endpoint, load
 from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled
-from loadstone.compare.importers.vllm_json import load, of_arrays
+from loadstone.compare.importers.vllm_json import of_arrays
 from loadstone.compare.sides import Known, Requests, Run
 
 NATIVE = ("sglang", "sglang-native")
@@ -80,15 +81,20 @@ def _asked(found: dict[str, Any]) -> dict[str, Any]:
     ratio = found.get("random_range_ratio")
     return {
         "model": found.get("model_id") or found.get("model"),
-        "endpoint": found["backend"],
-        "input_length": f"up to {lengths[0]} tokens, from {ratio} of that" if random and lengths[0] else None,
-        "output_length": f"up to {lengths[1]} tokens, from {ratio} of that"
-        if random and lengths[1]
-        else None,
-        "load": load(found.get("request_rate"), None, found.get("max_concurrency")),
+        "endpoint": endpoint(found["backend"]),
+        "input_length": _length(lengths[0], ratio) if random else None,
+        "output_length": _length(lengths[1], ratio) if random else None,
+        "load": load(found.get("request_rate"), found.get("max_concurrency")),
         "requests": None,
         "dataset": found.get("dataset_name"),
     }
+
+
+def _length(most: Any, ratio: Any) -> str | None:
+    """Lengths are even from `ratio` of the greatest to the greatest: with a ratio of 1 all are the same."""
+    if not most:
+        return None
+    return f"{most} tokens" if number(ratio) == 1.0 else f"up to {most} tokens, from {ratio} of that"
 
 
 def _requests(found: dict[str, Any]) -> Requests:

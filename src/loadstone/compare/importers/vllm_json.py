@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from loadstone.compare.importers import _numbers
-from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled, whole_numbers
+from loadstone.compare.importers._asked import endpoint, load
+from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled
 from loadstone.compare.sides import Bools, Floats, Ints, Known, Requests, Run
 
 NAMES = {
@@ -70,33 +71,21 @@ def run(path: str, document: Document) -> Run:
 
 
 def _asked(found: Any) -> dict[str, Any]:
+    """The lengths that were asked for are not in the file: its totals are what the server counted."""
     prompts = number(found.get("num_prompts"))
-    inputs, outputs = (number(found.get(f"total_{kind}_tokens")) for kind in ("input", "output"))
-    mean = [
-        whole_numbers(None if total is None else round(total / found["completed"]))
-        for total in (inputs, outputs)
-    ]
     return {
         "model": found["model_id"],
-        "endpoint": found.get("backend") or found.get("endpoint_type"),
-        "input_length": mean[0],
-        "output_length": None,
-        "load": load(found.get("request_rate"), found.get("burstiness"), found.get("max_concurrency")),
+        "endpoint": endpoint(found.get("backend") or found.get("endpoint_type")),
+        "load": load(
+            found.get("request_rate"),
+            found.get("max_concurrency"),
+            shape=found.get("burstiness"),
+            drawn="conditioned",
+        ),
         "tokenizer": found.get("tokenizer_id"),
         "requests": None if prompts is None else f"{prompts:,.0f}",
         "seed": found.get("seed"),
     }
-
-
-def load(rate: Any, burstiness: Any, most: Any) -> str | None:
-    """The shape of the load in words."""
-    if rate is None and most is None:
-        return None
-    endless = rate is None or str(rate) in ("inf", "Infinity")
-    words = "all at once" if endless else f"{float(rate):g} requests/s"
-    if not endless and number(burstiness) not in (None, 1.0):
-        words += f", burstiness {burstiness:g}"
-    return words if most is None else f"{words}, at most {most} in flight"
 
 
 def _requests(found: Any) -> Requests:
