@@ -90,7 +90,6 @@ def _plain(name: str, of: Tables, evidence: Evidence) -> Window:
         else numbers(of, waits_grew(of, evidence), names)
     )
     window_ns, start_ns = of.window_ns, measured.start_ns
-    reason = None if window_ns else "no request was sent."
     return Window(
         name=name,
         planned=len(of.requests),
@@ -99,7 +98,7 @@ def _plain(name: str, of: Tables, evidence: Evidence) -> Window:
         start_s=_since(window_ns[0], start_ns) if window_ns else None,
         end_s=_since(window_ns[1], start_ns) if window_ns else None,
         share=_share(*window_ns, measured) if window_ns else None,
-        reason=reason,
+        reason=None if window_ns else metrics[RATES[-1]].reason,
     )
 
 
@@ -107,7 +106,8 @@ def _steady(evidence: Evidence) -> Window:
     tables, behind = evidence.tables, waits_grew(evidence.tables, evidence)
     # Where a limit of ours holds the queue, the server behind it may well be in a steady state.
     settled = [load.name for load in tables.loads if load.name not in behind or capped(load)]
-    span = steady(tables.of_phases(*settled)) if settled else SATURATED
+    unsent = evidence.metrics[RATES[-1]].reason
+    span = unsent or (steady(tables.of_phases(*settled)) if settled else SATURATED)
     if not isinstance(span, Steady):
         return Window(name="steady", planned=0, counts={}, metrics={}, start_s=None, end_s=None, reason=span)
     (found,) = _cut(evidence, ["steady"], np.array([span.start_ns, span.stop_ns]))
