@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from loadstone import compare
 from loadstone.compare.page import markdown, render
+from loadstone.compare.result import Row
 
 
 @pytest.fixture
@@ -47,3 +49,38 @@ def test_markdown_is_one_table_that_no_name_breaks(found):
     assert table[0] == "| metric | A | B | change [95 %] | verdict |"
     assert table[2].startswith("| **time to first token mean** (ms) | ")
     assert len(table) == 2 + len(found.comparisons[0].rows)
+
+
+def row(metric, low, high, **more):
+    told = {
+        "metric": metric,
+        "stat": "mean",
+        "unit": "ms",
+        "better": "lower",
+        "headline": False,
+        "a": 10.0,
+        "b": 11.0,
+    }
+    return Row(
+        **{**told, "difference": False, "caveat": None, "change": 1.1, "low": low, "high": high, **more}
+    )
+
+
+def test_a_reason_that_many_rows_share_is_told_once(found):
+    one = found.comparisons[0]
+    rows = tuple(row(f"metric_{n}", None, None, reason="nobody knows.") for n in range(4))
+    text = render(replace(found, comparisons=(replace(one, rows=rows),)), width=100, color=False)
+    assert text.count("nobody knows") == 1
+    assert "- Not compared (4 rows): nobody knows." in text
+
+
+def test_a_row_that_is_a_difference_alone_has_a_star_and_the_star_its_meaning(found):
+    one = found.comparisons[0]
+    rows = (
+        row("x", 1.01, 1.2, differs=False, shown_from=0.14),
+        row("y", 0.9, 1.2, differs=False, shown_from=0.2),
+    )
+    text = render(replace(found, comparisons=(replace(one, rows=rows),)), width=100, color=False)
+    assert "none; 14 % would be*" in text
+    assert "none; 20 % would be\n" in text
+    assert "- * Asked about alone it would be a difference" in text

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from loadstone.compare.result import Comparison, Pairing, Row, SideFacts
-from loadstone.compare.words import change, label, short
+from loadstone.compare.words import ALONE, NOT_COMPARED, alone, change, label, short
 from loadstone.figures import figures
 from loadstone.terminal import fit, left, paint, printable, right, wrap
 
@@ -68,7 +68,8 @@ def _pairing(one: Pairing, width: int, color: bool) -> Iterator[str]:
             yield from (paint(line, _color(row), color) for line in wrap(printable(said), width, INDENT))
     yield ""
     yield from _table(one, width, color)
-    yield from (line for note in _caveats(one) for line in wrap(printable(note), width, INDENT, "- "))
+    notes = [*_reasons(one), *_caveats(one)]
+    yield from (line for note in notes for line in wrap(printable(note), width, INDENT, "- "))
 
 
 def _sides(one: Pairing) -> list[str]:
@@ -98,11 +99,12 @@ def _table(one: Pairing, width: int, color: bool) -> Iterator[str]:
     heads = ("", one.a.name, one.b.name, "change [95 %]")
     cells = [(f"{label(row)} ({row.unit})", figures(row.a), figures(row.b), change(row)) for row in one.rows]
     names = max(cell_len(row[0]) for row in cells)
-    names = min(names, max(width // 3, 20))
+    names = min(names, max(2 * width // 5, 20))
     widths = [max(cell_len(printable(row[i])) for row in (heads, *cells)) for i in (1, 2, 3)]
     taken = names + sum(widths) + 2 * len(widths)
     beside = width - taken - 2
-    yield fit(_line(heads, names, widths), width)
+    head = _line(heads, names, widths)
+    yield f"{head}  a difference?" if beside >= LEAST_WORDS else fit(head, width)
     for row, texts in zip(one.rows, cells, strict=True):
         line = _line(texts, names, widths)
         roomy = beside >= LEAST_WORDS
@@ -127,6 +129,24 @@ def _color(row: Row) -> str | None:
         return None
     lower = row.change < (0 if row.difference else 1)
     return "green" if lower == (row.better == "lower") else "red"
+
+
+def _reasons(one: Pairing) -> list[str]:
+    """Why rows are not compared, each reason once; and what the star behind a row means."""
+    why: dict[str, list[str]] = {}
+    for row in one.rows:
+        if short(row) == NOT_COMPARED and row.reason:
+            why.setdefault(row.reason, []).append(label(row))
+    told = [f"Not compared ({_several(names)}): {reason}" for reason, names in why.items()]
+    if any(map(alone, one.rows)):
+        told.append(
+            f"{ALONE} Asked about alone it would be a difference; among so many rows one such comes by chance (Holm)."
+        )
+    return told
+
+
+def _several(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} rows"
 
 
 def _caveats(one: Pairing) -> list[str]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from loadstone.compare.result import Row
 
 LATENCY_UNIT = "ms"
+SAME = "the same"
 MUCH = 1000
 """Percent from which on a figure says no more."""
 
@@ -23,18 +24,34 @@ def _verdict(row: Row, name: str) -> str:
         worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
         return f"{name} is {_size(row)} {_word(row, worse)} {_interval(row)}"
     if not row.difference and row.change == row.low == row.high == 1:
-        return "the same"
+        return SAME
     shown = f"no difference shown; {_amount(row, row.shown_from)} would have been"
-    none = 0 if row.difference else 1
-    return f"{shown} (by itself it were one)" if row.low > none or row.high < none else shown
+    return f"{shown} (asked about alone it would be one)" if alone(row) else shown
+
+
+ALONE = "*"
+"""Behind a row that would be a difference were it the only one that was asked about."""
+NOT_COMPARED = "not compared"
 
 
 def short(row: Row) -> str:
-    """The verdict beside the change and its interval, which it does not repeat."""
-    if row.differs and row.change is not None:
+    """The verdict beside the change and its interval, which it does not repeat; reasons stand below the table."""
+    if row.low is None or row.high is None or row.change is None:
+        return NOT_COMPARED
+    if row.differs:
         worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
         return _word(row, worse)
-    return row.verdict
+    if not row.difference and row.change == row.low == row.high == 1:
+        return SAME
+    return f"none; {_amount(row, row.shown_from)} would be{ALONE if alone(row) else ''}"
+
+
+def alone(row: Row) -> bool:
+    """Whether nothing is shown though the row's own interval leaves out that there is no difference."""
+    none = 0 if row.difference else 1
+    return (
+        not row.differs and row.low is not None and row.high is not None and not row.low <= none <= row.high
+    )
 
 
 def change(row: Row) -> str:
@@ -87,7 +104,7 @@ def _amount(row: Row, size: float | None) -> str:
         return "nothing"
     if row.difference:
         return f"{_figure(size)} pp"
-    return f"{_figure(100 * size)} %" if 100 * size < MUCH else "only a multiple"
+    return f"{_figure(100 * size)} %" if 100 * size < MUCH else "a multiple"
 
 
 def _figure(value: float) -> str:
