@@ -7,11 +7,13 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # the bench stands beside the package
 
+from bench.against import page as against
 from bench.certificate import page as certificate
 from bench.published import page as published
 
 from loadstone.config import docs as config
 from loadstone.metrics import _docs as metrics
+from loadstone.metrics._namesakes import _page as names
 from loadstone.sim.faults import listing as faults
 
 HERE = Path(__file__).parent
@@ -23,6 +25,8 @@ PAGES = {
     "faults.md": faults.markdown,
     "roofline-validation.md": published.markdown,
     "certificate.md": certificate.markdown,
+    "against-other-tools.md": against.markdown,
+    "coming-from.md": lambda: names.filled((HERE / "coming-from.md").read_text("utf-8")),
 }
 
 if __name__ == "__main__":

@@ -69,6 +69,8 @@ class Side(msgspec.Struct):
     """Of the whole program."""
     cpu_s: list[float] = []
     """Of all its processes."""
+    verdicts: list[str] = []
+    """What it says of its own measurement; empty for those that say nothing."""
 
 
 class Measured(msgspec.Struct):
@@ -126,6 +128,7 @@ def _rounds(ground: Ground, there: Programs, one: Situation, port: int, log: Pat
             side = sides[tool]
             side.wall_s.append((run.ended_ns - run.begun_ns) / 1e9)
             side.cpu_s.append(run.cpu_s)
+            side.verdicts += said.verdict
             _add(side.told, said.figures)
             if log is not None:
                 rows = _known(log, list(said.requests), requests)

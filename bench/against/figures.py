@@ -69,6 +69,8 @@ class Told(NamedTuple):
     """By `key`."""
     requests: Mapping[str, Request]
     """By the X-Request-ID that it sent."""
+    verdict: list[str] = []
+    """Its own word on whether this can be believed, where it has one."""
 
 
 def key(figure: Figure) -> str:
@@ -114,7 +116,8 @@ def _vllm(run: Run) -> Told:
 
 
 def _loadstone(run: Run) -> Told:
-    metrics = run.report()["metrics"]
+    report = run.report()
+    metrics = report["metrics"]
     figures = {
         key(one): metrics[one.name][one.stat]
         for one in FIGURES
@@ -129,7 +132,8 @@ def _loadstone(run: Run) -> Told:
         for row in run.requests().to_dicts()
         if row["first_ns"] is not None
     }
-    return Told(figures, requests)
+    certificate = report["certificate"]
+    return Told(figures, requests, [certificate["verdict"]])
 
 
 def truth(rows: Sequence[TruthRow]) -> dict[str, float]:

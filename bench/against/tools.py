@@ -108,7 +108,7 @@ def loadstone(there: Programs, work: Work, folder: Path) -> Run:
         folder, sys.executable, "-m", "loadstone", "profile", "--url", f"127.0.0.1:{work.port}", "--model", work.model,
         "--endpoint-type", "chat", "--streaming", "--tokenizer", there.model, *load, "--request-count", str(work.requests),
         "--isl", str(work.isl), "--osl", str(work.osl), "--extra-inputs", "ignore_eos:true", "--random-seed", "1",
-        "--artifact-dir", str(folder), "--ui", "none",
+        "--artifact-dir", str(folder), "--ui", "none", "--no-server-metrics",
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ _PHASES = (
     "its sending starts before there is a connection, so waiting for one, DNS and connecting are in it and in the total"
     " once more; ours add up"
 )
+_BODY = "ours takes the first byte of the answer, its head included"
 _TEMPLATE = "the chat template is in the server's count and not in its own, and there is no sign; ours leaves the template out"
 
 _FACTS: tuple[tuple[str, str, str, str], ...] = (
@@ -48,17 +49,27 @@ _FACTS: tuple[tuple[str, str, str, str], ...] = (
         "0 or 1 of each request",
         "ours is the share",
     ),
-    ("http_req_blocked", "http_req_blocked", "waiting for a connection of the pool", ""),
+    (
+        "http_req_blocked",
+        "http_req_blocked",
+        "waiting for a connection of the pool",
+        "the wait for a slot is in ours and not in its",
+    ),
     ("http_req_dns_lookup", "http_req_dns_lookup", "looking the name up", ""),
-    ("http_req_connecting", "http_req_connecting", "TCP and TLS together", "ours is TCP; TLS stands apart"),
+    (
+        "http_req_connecting",
+        "http_req_connecting",
+        "TCP and TLS together",
+        "ours is TCP; TLS stands apart, and a kept-alive connection has none, where it counts 0",
+    ),
     (
         "http_req_sending",
         "http_req_sending",
         "aiohttp's start of the request until its body is sent",
         _PHASES,
     ),
-    ("http_req_waiting", "http_req_waiting", "body sent until the first byte of the answer's body", ""),
-    ("http_req_receiving", "http_req_receiving", "first byte to the last of the answer's body", ""),
+    ("http_req_waiting", "http_req_waiting", "body sent until the first byte of the answer's body", _BODY),
+    ("http_req_receiving", "http_req_receiving", "first byte to the last of the answer's body", _BODY),
     ("http_req_duration", "http_req_duration", "sending + waiting + receiving", _PHASES),
     ("http_req_total", "http_req_total", "all of them added up", _PHASES),
     (

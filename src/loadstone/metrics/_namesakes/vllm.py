@@ -22,7 +22,7 @@ _FACTS = (
         "itl",
         "gaps between chunks, pooled over all requests",
         "a gap is not divided by the tokens its chunk brought, so with several a chunk (speculative decoding, a slow"
-        " client) it is too long and events of one read add gaps near 0",
+        " client) it is too long and events of one read add gaps near 0, as do those of a role or a finish reason alone",
     ),
     (
         "time_per_output_token",
