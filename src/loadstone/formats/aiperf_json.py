@@ -1,4 +1,7 @@
-"""`profile_export_aiperf.json` of AIPerf, schema 1.4: one object a metric beside the facts of the run, on one level."""
+"""`profile_export_aiperf.json` of AIPerf, schema 1.4: one object a metric beside the facts of the run, on one level.
+
+Held against a file of AIPerf 0.13.0, whose own loader of plots reads ours. Which AIPerf wrote it is not in it: none did.
+"""
 
 from __future__ import annotations
 
