@@ -66,7 +66,8 @@ def kept(host: dict[str, Any]) -> Ceiling | None:
         found = msgspec.json.decode(path().read_bytes(), type=Ceiling)
     except (OSError, RuntimeError, msgspec.DecodeError):  # RuntimeError: a user without a home
         return None
-    return found if found.schema_version == SCHEMA_VERSION and found.where == where(host) else None
+    whole = found.request_us > 0 and found.token_us > 0 and found.workers > 0
+    return found if found.schema_version == SCHEMA_VERSION and found.where == where(host) and whole else None
 
 
 def keep(ceiling: Ceiling) -> Path:

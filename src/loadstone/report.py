@@ -121,6 +121,8 @@ class SloVerdict(_Part, frozen=True, kw_only=True):
     """Of the limit, the value and the interval: that of the metric."""
     value: float | None
     """What was measured; null where it was not, or is infinite. Where requests were cut off the worse of two estimates."""
+    infinite: bool = False
+    """The value is infinite, since requests failed that count as endless."""
     interval: Interval | None
     """Of the value; null where it has none."""
     verdict: Literal["PASS", "FAIL", "UNDECIDED"]

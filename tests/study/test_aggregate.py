@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadstone.report import Interval, MetricResult
-from loadstone.study.aggregate import chi_square_99, percent, spread
+from loadstone.study.aggregate import chi_square_99, percent, spread, spreads
 
 
 def result(mean, half=None):
@@ -61,3 +61,33 @@ def test_without_the_intervals_of_every_run_nobody_knows():
 )
 def test_the_point_of_chi_square_is_within_a_percent(freedom, point):
     assert chi_square_99(freedom) == pytest.approx(point, rel=0.01)
+
+
+def test_an_endless_run_is_not_left_out_of_the_mean():
+    endless = MetricResult(unit="ms", better="lower", count=100, infinite=("mean",))
+    one = spread([result(500.0), result(510.0), endless], "mean")
+    assert (one.runs, one.infinite, one.mean, one.high) == (3, 1, None, None)
+    assert one.values == (500.0, 510.0, None)
+
+
+def test_where_nothing_failed_the_adjusted_latency_is_the_plain_one():
+    plain, none = result(10.0), MetricResult(unit="ms", better="lower", reason="nothing failed")
+    adjusted = result(30.0)
+    runs = [
+        {"request_latency": plain, "adjusted_request_latency": none},
+        {"request_latency": plain, "adjusted_request_latency": adjusted},
+    ]
+    assert spreads(runs)["adjusted_request_latency"].stats["mean"].values == (10.0, 30.0)
+
+
+def test_the_error_of_a_mean_is_that_of_its_independent_samples():
+    """An interval of few of them is wider than its error times 1.96, and would hide that runs differ."""
+
+    def run(mean):
+        interval = Interval(low=mean - 9, high=mean + 9, effective=4.0)
+        return MetricResult(
+            unit="ms", better="lower", count=9, mean=mean, std=2.0, intervals={"mean": interval}
+        )
+
+    assert spread([run(10.0), run(15.0), run(20.0)], "mean").between is True
+    assert spread([run(10.0), run(10.5), run(11.0)], "mean").between is False

@@ -14,15 +14,16 @@ from typing import Literal
 
 import msgspec
 
-from loadstone.estimate.student import t
+from loadstone.estimate.student import normal, t
+from loadstone.metrics import all_metrics, of_one
 from loadstone.report import MetricResult
 
 SCHEMA_VERSION = "1.0"
 STATS = ("mean", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
-LEVEL = 0.95
+ADJUSTED = "adjusted_"
+"""Begins the name of a latency in which a request that failed took for ever."""
 Metrics = Mapping[str, MetricResult]
 """Those of one run."""
-_Z = NormalDist().inv_cdf(0.975)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +47,17 @@ class RunLine(_Part, frozen=True, kw_only=True):
 class Spread(_Part, frozen=True, kw_only=True):
     """One statistic over runs, in the metric's unit. `low` to `high` holds the mean over all such runs with 95 %;
     of what is never negative `low` is not either.
+
+    Where it is infinite in some of the runs, since requests failed that count as endless, so is the mean, and all numbers are null.
     """
 
     runs: int
-    """Runs that have it."""
-    mean: float
-    min: float
-    max: float
+    """Runs that have it, infinite or not."""
+    infinite: int = 0
+    """Runs in which it is infinite."""
+    mean: float | None
+    min: float | None
+    max: float | None
     std: float | None
     """Of the sample (n - 1); null with one run, as are the interval and the two below."""
     cv: float | None
@@ -60,7 +65,7 @@ class Spread(_Part, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     values: tuple[float | None, ...]
-    """Run by run; null where a run has none."""
+    """Run by run; null where a run has none, or an infinite one."""
     between: bool | None = None
     """Whether runs differ by more than their own intervals let expect; null where they have none."""
 
@@ -77,7 +82,7 @@ def spreads(runs: Sequence[Metrics]) -> dict[str, MetricSpread]:
     """Every metric over these runs; one that no run has is left out."""
     found: dict[str, MetricSpread] = {}
     for name in dict.fromkeys(name for metrics in runs for name in metrics):
-        results = [metrics.get(name) for metrics in runs]
+        results = [of_run(metrics, name) for metrics in runs]
         told = {stat: one for stat in STATS if (one := spread(results, stat)) is not None}
         first = next((result for result in results if result is not None), None)
         if told and first is not None:
@@ -85,14 +90,37 @@ def spreads(runs: Sequence[Metrics]) -> dict[str, MetricSpread]:
     return found
 
 
+def of_run(metrics: Metrics, name: str) -> MetricResult | None:
+    """A metric of one run; of a latency adjusted for failure, where nothing failed, the plain one: that is what it then is."""
+    found = metrics.get(name)
+    if not name.startswith(ADJUSTED) or found is None or found.count:
+        return found
+    plain = all_metrics().get(name.removeprefix(ADJUSTED))
+    return found if plain is None else metrics.get((of_one(plain) or plain).name, found)
+
+
 def spread(results: Sequence[MetricResult | None], stat: str) -> Spread | None:
     """One statistic over the runs; None where no run has it."""
-    values = tuple(None if result is None else getattr(result, stat) for result in results)
+    values = [None if result is None else _value(result, stat) for result in results]
+    found = over(values)
+    if found is None or found.std is None:
+        return found
+    return msgspec.structs.replace(found, between=_between(results, stat))
+
+
+def over(values: Sequence[float | None]) -> Spread | None:
+    """The same of one value a run, which may be infinite; None where no run has one."""
     known = [value for value in values if value is not None]
+    endless = sum(map(math.isinf, known))
+    told = tuple(None if value is None or math.isinf(value) else value for value in values)
     if not known:
         return None
+    if endless:
+        nothing = dict.fromkeys(("mean", "min", "max", "std", "cv", "low", "high"))
+        return Spread(runs=len(known), infinite=endless, values=told, **nothing)
     mean, std = fmean(known), stdev(known) if len(known) > 1 else None
-    half = None if std is None else t(len(known) - 1, LEVEL) * std / math.sqrt(len(known))
+    half = None if std is None else t(len(known) - 1) * std / math.sqrt(len(known))
+    least = 0.0 if min(known) >= 0 else -math.inf
     return Spread(
         runs=len(known),
         mean=mean,
@@ -100,38 +128,37 @@ def spread(results: Sequence[MetricResult | None], stat: str) -> Spread | None:
         max=max(known),
         std=std,
         cv=None if std is None or not mean else std / abs(mean),
-        low=None if half is None else max(mean - half, -math.inf if min(known) < 0 else 0.0),
+        low=None if half is None else max(mean - half, least),
         high=None if half is None else mean + half,
-        values=values,
-        between=None if std is None else _between(results, stat),
+        values=told,
     )
 
 
 def _between(results: Sequence[MetricResult | None], stat: str) -> bool | None:
     """Whether Q, the sum of (x - weighted mean)^2 / variance, is beyond the 99 % point of chi-square with n - 1 degrees."""
-    known = [
-        (value, error)
-        for result in results
-        if (value := _value(result, stat)) and (error := _error(result, stat))
-    ]
-    if len(known) < 2 or len(known) < sum(_value(result, stat) is not None for result in results):
+    there = [result for result in results if result is not None and _value(result, stat) is not None]
+    known = [(getattr(result, stat), error) for result in there if (error := _error(result, stat))]
+    if len(known) < 2 or len(known) < len(there):
         return None
     weights = [1 / error**2 for _, error in known]
     mean = sum(weight * value for weight, (value, _) in zip(weights, known, strict=True)) / sum(weights)
     q = sum(((value - mean) / error) ** 2 for value, error in known)
-    return q > chi_square_99(len(known) - 1)
+    return bool(q > chi_square_99(len(known) - 1))
 
 
-def _value(result: MetricResult | None, stat: str) -> float | None:
-    return None if result is None else getattr(result, stat)
+def _value(result: MetricResult, stat: str) -> float | None:
+    value: float | None = math.inf if stat in result.infinite else getattr(result, stat)
+    return value
 
 
-def _error(result: MetricResult | None, stat: str) -> float | None:
-    """The standard error that a run's own interval tells of."""
-    interval = None if result is None else result.intervals.get(stat)
+def _error(result: MetricResult, stat: str) -> float | None:
+    """The standard error that a run knows of itself: of a mean std / sqrt(independent samples), else by the width of its interval."""
+    interval = result.intervals.get(stat)
     if interval is None or interval.low is None or interval.high is None:
         return None
-    return (interval.high - interval.low) / (2 * _Z)
+    if stat == "mean" and result.std is not None and interval.effective:
+        return result.std / math.sqrt(interval.effective)
+    return (interval.high - interval.low) / (2 * normal())
 
 
 def chi_square_99(freedom: int) -> float:

@@ -60,7 +60,12 @@ def calibrate(duration_s: float, say: Callable[[str], None]) -> Ceiling:
                     " is too busy to be measured. End what else runs here, or set a longer --duration."
                 )
             by_request.append(requests.cpu_us / requests.flights)
-            by_token.append(max(streams.cpu_us - streams.flights * by_request[-1], 0.0) / streams.reads)
+            by_token.append((streams.cpu_us - streams.flights * by_request[-1]) / streams.reads)
+    if median(by_token) <= 0:
+        raise LoadstoneError(
+            "the costs of a request and of a token could not be told apart: other processes disturb the measurement. End what"
+            " else runs here, or set a longer --duration."
+        )
     descriptors, ports = environment.raise_descriptor_limit(), environment.local_ports()
     return Ceiling(
         made=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from loadstone.figures import brief, counted, figures
-from loadstone.study.aggregate import MetricSpread, Spread
+from loadstone.study.aggregate import MetricSpread, Spread, percent
 from loadstone.study.document import SUMMARY, Study
 from loadstone.terminal import escaped, left, paint, printable, right, wrap
 
@@ -92,13 +92,15 @@ def _table(metrics: Mapping[str, MetricSpread]) -> list[str]:
 
 def _cells(one: Spread) -> tuple[str, ...]:
     spread = "-" if one.cv is None else f"{100 * one.cv:.2g} %"
+    if one.infinite:
+        return "inf", "-", "-", "-", "-", "inf"
     return figures(one.mean), figures(one.low), figures(one.high), spread, figures(one.min), figures(one.max)
 
 
 def _remarks(told: Study, width: int) -> Iterator[str]:
     """What has to be known to read the table right."""
     if any(
-        one.std is None
+        one.runs < 2
         for metrics in told.sides.values()
         for known in metrics.values()
         for one in known.stats.values()
@@ -122,13 +124,12 @@ def _remarks(told: Study, width: int) -> Iterator[str]:
                 "  ",
             )
     widest = [
-        (100 * (one.high - one.mean) / one.mean, name)
+        (known, name)
         for metrics in told.sides.values()
         for name, _ in ROWS
         if name in metrics
         and (one := metrics[name].stats.get("mean")) is not None
-        and one.high is not None
-        and one.mean > 0
+        and (known := percent(one)) is not None
     ]
     if widest and max(widest)[0] > 10:
         most, name = max(widest)

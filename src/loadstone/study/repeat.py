@@ -172,11 +172,10 @@ def _spreads(sides: Mapping[str, Sequence[Report]]) -> dict[str, dict[str, Metri
 
 
 def _verdicts(sides: Mapping[str, Sequence[Report]]) -> dict[str, tuple[SloVerdict, ...]]:
-    spread = _spreads(sides)
     return {
         side: found
         for side, reports in sides.items()
-        if reports and (found := verdicts([report.slo for report in reports], spread[side]))
+        if reports and (found := verdicts([report.slo for report in reports]))
     }
 
 

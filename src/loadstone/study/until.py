@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from loadstone.config import LEAST_RUNS
 from loadstone.errors import UsageError, did_you_mean
 from loadstone.figures import brief
-from loadstone.study.aggregate import STATS, Metrics, percent, spread
+from loadstone.study.aggregate import STATS, Metrics, of_run, percent, spread
 
 Goals = Mapping[tuple[str, str], float]
 """The width wanted in percent of the mean, by metric and statistic."""
@@ -34,7 +34,7 @@ def enough(wanted: Goals, sides: Collection[Sequence[Metrics]]) -> str | None:
     told = []
     for (name, stat), width in wanted.items():
         for runs in sides:
-            one = spread([metrics.get(name) for metrics in runs], stat)
+            one = spread([of_run(metrics, name) for metrics in runs], stat)
             known = None if one is None or one.runs < LEAST_RUNS else percent(one)
             if known is None or known > width:
                 return None
