@@ -4,10 +4,13 @@ M/M/1 at a load of 0.5, 0.8 and 0.9, 1,000 and 10,000 requests: as autocorrelate
 The time in such a queue is exponential with rate 1 - load, services lasting 1 in the mean. Each queue starts in its
 stationary state, so that nothing but chance is in the way. Beside them, what every interval has to do: independent samples, and
 a normal process of first order. An interval that is open above covers what is above its lower end.
+
+The rules were made on these. The runs of `bench.elsewhere` show whether they hold on others.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import elsewhere
 from bench.ground import Ground
 from bench.table import Item
 from loadstone.estimate import Estimate, batches, order
@@ -111,6 +115,7 @@ def _cells(replications: int, counts: tuple[int, ...]) -> Iterator[Cell]:
     yield from _kind(
         f"normal, {MEMORY} from one to the next, {counts[-1]:,}", partial(_normal, counts[-1]), replications
     )
+    yield from _elsewhere(replications, counts)
 
 
 def _kind(
@@ -132,6 +137,62 @@ def _count(cell: Cell, cells: dict[str, Cell], interval: Estimate | Interval, tr
         return
     cell.held.append(interval.low <= truth and (interval.high is None or truth <= interval.high))
     cells[cell.stat] = cell._replace(open_above=cell.open_above + (interval.high is None))
+
+
+def _elsewhere(replications: int, counts: tuple[int, ...]) -> Iterator[Cell]:
+    for name, load, service, count in (
+        ("M/D/1", 0.8, elsewhere.steady(), counts[0]),
+        ("M/H2/1", 0.7, elsewhere.uneven(4.0), counts[-1]),
+    ):
+        runs = partial(_other_queues, load, service, elsewhere.drawn(load, service), count)
+        yield from _kind(f"{name} {load}, {count:,}", runs, replications)
+    count = 2 * counts[0]
+    yield from _kind(f"batching engine 0.7, {count:,}", _engine_runs(count, replications), replications)
+    for memory, count in ((0.0, counts[0]), (0.7, counts[0]), (MEMORY, counts[-1])):
+        name = f"lognormal, {memory:g} from one to the next, {count:,}"
+        yield from _kind(name, partial(_lognormal, memory, count), replications)
+
+
+def _other_queues(
+    load: float,
+    service: elsewhere.Service,
+    truth: Floats,
+    count: int,
+    together: int,
+    random: np.random.Generator,
+) -> Iterator[Found]:
+    first = elsewhere.waits(load, service, together, random) + service.whole(random, together)
+    gaps = random.exponential(1 / load, (count - 1, together))
+    times = sojourns(first, gaps, service.whole(random, (count - 1, together)))
+    sent = np.concatenate((np.zeros((1, together)), np.cumsum(gaps, axis=0)))
+    for at in range(together):
+        yield _run(load, truth, np.ascontiguousarray(sent[:, at]), np.ascontiguousarray(times[:, at]))
+
+
+def _engine_runs(count: int, replications: int) -> Callable[[int, np.random.Generator], Iterator[Found]]:
+    """All runs are parts of one, which is played when the first are asked for."""
+    sent, latencies = elsewhere.engine(count, replications, np.random.default_rng(count))
+    truth, rows = np.sort(latencies, axis=None), iter(range(replications))
+
+    def runs(together: int, random: np.random.Generator) -> Iterator[Found]:
+        for row in itertools.islice(rows, together):
+            yield _run(elsewhere.PER_SECOND, truth, sent[row], latencies[row])
+
+    return runs
+
+
+def _run(per_second: float, truth: Floats, sent: Floats, times: Floats) -> Found:
+    """A run of a system of which only sorted times, very many, are known."""
+    quantile = elsewhere.quantile_of(truth)
+    yield from _latencies(times, float(truth.mean()), quantile)
+    yield from _goodput(per_second, quantile(OBJECTIVE), sent, times)
+
+
+def _lognormal(memory: float, count: int, together: int, random: np.random.Generator) -> Iterator[Found]:
+    for values in elsewhere.lognormal(memory, count, together, random).T:
+        yield _latencies(
+            np.ascontiguousarray(values), math.exp(0.5), lambda q: math.exp(NormalDist().inv_cdf(q))
+        )
 
 
 def sojourns(first: Floats, gaps: Floats, services: Floats) -> Floats:
@@ -158,12 +219,16 @@ def _queues(load: float, count: int, together: int, random: np.random.Generator)
 def _of_queue(load: float, sent: Floats, times: Floats) -> Found:
     mean = 1 / (1 - load)
     yield from _latencies(times, mean, lambda q: -math.log(1 - q) * mean)
-    met = times <= -math.log(1 - OBJECTIVE) * mean
+    yield from _goodput(load, -math.log(1 - OBJECTIVE) * mean, sent, times)
+
+
+def _goodput(per_second: float, limit: float, sent: Floats, times: Floats) -> Found:
+    met = times <= limit
     yield "goodput, share", share(met, times), OBJECTIVE
     done = sent + times
     rate = in_parts(done, met.astype(np.float64), float(done.max()))
     goodput = Number(float(rate.mean()), None, rate, met, times)
-    yield "goodput, rate", of_number(goodput)["mean"], load * OBJECTIVE
+    yield "goodput, rate", of_number(goodput)["mean"], per_second * OBJECTIVE
 
 
 def _latencies(times: Floats, mean: float, quantile: Callable[[float], float]) -> Found:

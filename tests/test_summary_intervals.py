@@ -122,3 +122,12 @@ def test_a_rate_is_never_below_nothing():
     seldom = np.zeros(100)
     seldom[50] = 1.0
     assert of_number(Number(0.01, evenly=seldom))["mean"].low == 0
+
+
+def test_a_rate_of_hits_is_known_no_better_than_their_share():
+    """Hits come evenly, but half the run has misses: the share's interval is the wider one, and the rate has it."""
+    hits = np.repeat([True, False, True, False], 100)
+    found = of_number(Number(20.0, evenly=np.full(100, 20.0) + np.arange(100) % 2, hits=hits))["mean"]
+    of_share = of_number(Number(50.0, hits=hits))["mean"]
+    assert (found.low, found.high) == pytest.approx((20 * of_share.low / 50, 20 * of_share.high / 50))
+    assert found.high - found.low > 10

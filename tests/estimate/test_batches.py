@@ -43,11 +43,17 @@ def test_never_more_effective_samples_than_there_are(values):
     assert 0 < batches.mean(values).effective <= len(values)
 
 
-def test_of_independent_samples_it_is_about_the_textbooks():
+def test_of_independent_samples_it_is_the_textbooks():
     values = normal(10_000)
     found = batches.mean(values)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * 2 / 100, rel=0.35)
-    assert found.effective == pytest.approx(10_000, rel=0.6)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * values.std() / 100, rel=0.002)
+    assert found.effective == 10_000
+
+
+def test_one_crowd_in_samples_that_else_stand_alone_is_seen():
+    values = normal(10_000)
+    values[5_000:5_030] += 200
+    assert batches.mean(values).effective < 1_000
 
 
 def test_samples_that_come_ten_times_over_tell_a_tenth():

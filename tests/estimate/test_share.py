@@ -32,6 +32,13 @@ def test_without_a_miss_it_is_wilsons_with_all():
     assert (found.low, found.high) == pytest.approx((1_000 / (1_000 + 1.959964**2), 1.0))
 
 
+def test_hits_that_stand_alone_have_the_textbooks():
+    mixed = np.random.default_rng(1).random(2_000) < 0.9
+    found = share(mixed)
+    assert (found.low, found.high) == pytest.approx(wilson(mixed.mean(), 2_000, 1.959964), abs=1e-6)
+    assert found.effective == 2_000
+
+
 def test_hits_that_come_together_tell_less():
     random = np.random.default_rng(1)
     mixed = random.random(3_200) < 0.5
@@ -43,6 +50,14 @@ def test_where_all_are_hits_the_values_tell_how_they_hang_together():
     steady = np.cumsum(np.random.default_rng(1).normal(0, 1, 1_000))
     all_met = np.ones(1_000, np.bool_)
     assert share(all_met, steady).low < 0.9 < 0.99 < share(all_met).low
+
+
+def test_misses_in_the_crowds_of_a_skewed_load_reach_farther_down_than_hits_alone_would():
+    waits = np.repeat(np.random.default_rng(4).exponential(1.0, 60) ** 2, 50)
+    met = waits < 3
+    plain, known = share(met), share(met, waits)
+    assert known.low < plain.low
+    assert known.high < plain.high
 
 
 def test_too_few_have_none():

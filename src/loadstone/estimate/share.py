@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone.estimate import LEAST, Estimate, too_few
-from loadstone.estimate.spread import Floats, spread
+from loadstone.estimate.skewness import handed_on, reach
+from loadstone.estimate.spread import Floats, alone, means, of_batches, spread
 from loadstone.estimate.student import normal
 
 METHOD = "Wilson"
@@ -25,14 +26,24 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
     if count < LEAST:
         return too_few(METHOD, count)
     hit = int(np.count_nonzero(hits))
-    if hit not in (0, count):
-        found = spread(hits.astype(np.float64))
-    elif values is not None:
-        found = spread(values)
-    else:
+    series = hits.astype(np.float64) if hit not in (0, count) else values
+    if series is None or (alone(series) and (values is None or alone(values))):
         return Estimate(*wilson(hit / count, count, normal()), METHOD, count)
+    found = spread(series)
     effective = count / found.inflation
-    return Estimate(*wilson(hit / count, effective, found.t), METHOD, effective)
+    down, up = reach(found.t, _skew(hits, values))
+    low, high = wilson(hit / count, effective, down)[0], wilson(hit / count, effective, up)[1]
+    return Estimate(low, high, METHOD, effective)
+
+
+def _skew(hits: NDArray[np.bool_], values: Floats | None) -> float:
+    """Of the share of hits, as far as it goes up and down with the values that make the hits."""
+    if values is None:
+        return 0.0
+    parts = means(values)
+    if hits.all() or not hits.any():
+        return of_batches(parts).skew * (-1 if hits.all() else 1)
+    return of_batches(parts).skew * handed_on(parts, means(hits.astype(np.float64)))
 
 
 def wilson(share: float, n: float, z: float) -> tuple[float, float]:

@@ -38,6 +38,8 @@ _NOTICED = 0.75
 ALIKE = 2.0
 """Neighbours among independent samples correlate by less than this many standard errors, and their batches vary by less than
 this many times what they should, nearly always."""
+MANY = 400
+"""Of so many samples a correlation that does not show, up to 2 / sqrt(n), makes the error of a mean wider by a tenth at most."""
 
 
 class Spread(NamedTuple):
@@ -65,6 +67,22 @@ def spread(series: Floats) -> Spread:
     return found._replace(inflation=max(found.error**2 / own, 1.0) if own else 1.0)
 
 
+def of_samples(series: Floats) -> Spread:
+    """The same; of samples that stand alone, by the samples themselves rather than by batches of them."""
+    return of_batches(series, alone=True) if alone(series) else spread(series)
+
+
+def alone(series: Floats) -> bool:
+    """Whether a mean may be taken for one of independent samples: many, and no crowd shows in their values either."""
+    return len(series) >= MANY and independent(series) and varies(series) < ALIKE
+
+
+def varies(series: Floats) -> float:
+    """How many times the variance of its batches is that of batches of independent samples."""
+    own, parts = float(series.var()), means(series)
+    return float(parts.var(ddof=1)) * len(series) / len(parts) / own if own else 1.0
+
+
 def independent(series: Floats) -> bool:
     """Whether no correlation shows: neither between neighbours nor between batches, in being above or below the median.
 
@@ -78,7 +96,7 @@ def independent(series: Floats) -> bool:
     if square == 0:
         return True
     neighbours = float(sides[1:] @ sides[:-1]) / square
-    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and spread(sides).inflation < ALIKE
+    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and varies(sides) < ALIKE
 
 
 def means(series: Floats) -> Floats:
@@ -91,17 +109,20 @@ def means(series: Floats) -> Floats:
     return sums / np.diff(starts, append=count)
 
 
-def of_batches(batches: Floats) -> Spread:
-    """The error of the mean of batches of equal weight; its `inflation` is beside that of independent batches."""
+def of_batches(batches: Floats, alone: bool = False) -> Spread:
+    """The error of the mean of batches of equal weight; its `inflation` is beside that of independent batches.
+
+    Where they stand `alone` what seems to be a correlation is chance.
+    """
     k = len(batches)
     apart = batches - batches.mean()
     squares = apart * apart
     variance = float(squares.sum()) / (k - 1)
     if variance == 0:
         return Spread(0.0, k - 1, 0.0, 1.0)
-    together = _together(apart)
+    together = 1.0 if alone else _together(apart)
     excess = squares - squares.mean()
-    of_variance = float(excess.var()) / k * _together(excess) / variance**2
+    of_variance = float(excess.var()) / k * (1.0 if alone else _together(excess)) / variance**2
     of_correlation = 4 * together / k if together > 1 else 0.0
     relative = of_variance + of_correlation
     freedom = min(2 / relative if relative else math.inf, k - 1) - 0.5

@@ -56,13 +56,15 @@ def _rate(evenly: Floats) -> Estimate:
 def _no_better(rate: Estimate, found: Number, hits: Estimate | None) -> Estimate:
     """The interval of a rate of hits, which is known no better, relative to its value, than their share.
 
-    Hits and misses tell of crowds that a rate has no trace of, where all that came was a hit.
+    Hits and misses tell of crowds that a rate has no trace of, where all that came was a hit. So the wider of the two.
     """
     if hits is None or hits.low is None or hits.high is None or rate.low is None or rate.high is None:
         return rate
     share_of_hits = 0.0 if found.hits is None else float(found.hits.mean())
     scale = found.value / share_of_hits if share_of_hits else 0.0
-    return rate._replace(low=min(rate.low, scale * hits.low), high=max(rate.high, scale * hits.high))
+    if rate.high - rate.low >= scale * (hits.high - hits.low):
+        return rate
+    return rate._replace(low=scale * hits.low, high=scale * hits.high)
 
 
 def _pooled(parts: tuple[Histogram, ...]) -> Mapping[str, Estimate]:
