@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from loadstone import environment
-from loadstone.config import Config, EndpointConfig, InputConfig, LoadConfig, OutputConfig
+from loadstone.config import Config, CostConfig, EndpointConfig, InputConfig, LoadConfig, OutputConfig
 from loadstone.errors import UsageError
 from loadstone.plan import schedule
 from loadstone.settle import default_folder, settle, threshold, worker_count
@@ -169,3 +169,17 @@ def test_a_way_between_client_and_server_is_the_virtual_clock_s(tmp_path):
 def test_a_run_of_a_model_on_a_device_has_the_model_s_name(address, model, tmp_path):
     config = Config(endpoint=EndpointConfig(url=address), output=OutputConfig(folder=str(tmp_path / "run")))
     assert settle(config, "").config.endpoint.models == (model,)
+
+
+def test_a_price_without_a_number_of_devices_is_refused(tmp_path):
+    def settled(**cost):
+        config = Config(
+            endpoint=EndpointConfig(url="localhost:8000", model="m"),
+            cost=CostConfig(gpu_hour_price=2.5, **cost),
+            output=OutputConfig(folder=str(tmp_path / "run")),
+        )
+        return settle(config, "").config.cost.gpus
+
+    assert settled(gpus=2) == 2
+    with pytest.raises(UsageError, match="of how many devices"):
+        settled()

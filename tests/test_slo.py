@@ -39,6 +39,10 @@ def test_short_and_long_names_with_a_statistic():
     ]
 
 
+def test_the_words_of_other_tools_for_a_statistic():
+    assert [one.stat for one in read("ttft.median<1s,e2e.avg<1s,ttft.P99<1s")] == ["p50", "mean", "p99"]
+
+
 def test_without_a_statistic_it_is_about_each_request():
     assert read("tpot<40ms") == [Objective("time_per_output_token", "", 40.0, each=True)]
 

@@ -97,7 +97,7 @@ def settle(config: Config, command: str) -> Setting:
         shortages=tuple(shortages(_most_slots(phases), workers, *room)),
         distinct=distinct,
         remarks=remarks,
-        case=_case(config),
+        case=_priced(config, _case(config)),
         watched=looked_at,
     )
 
@@ -154,6 +154,17 @@ def _case(config: Config) -> Case | None:
         return settled(config.server.roofline, model)
     cases = [case_of(from_url(one)) if one.startswith(ENGINE) else None for one in config.endpoint.urls]
     return cases[0] if all(case == cases[0] for case in cases) else None
+
+
+def _priced(config: Config, case: Case | None) -> Case | None:
+    """The same, when a price can be put on it. Raises `UsageError` for one of devices of which nobody knows how many there are."""
+    cost = config.cost
+    known = cost.gpus is not None or (case is not None and len(config.endpoint.urls) == 1)
+    if cost.gpu_hour_price is not None and not known:
+        raise UsageError(
+            "cost.gpu_hour_price: of how many devices? Set --gpus (all that serve the load), or --roofline."
+        )
+    return case
 
 
 def default_folder(config: Config, phases: Sequence[Phase], started: datetime) -> Path:

@@ -26,6 +26,8 @@ SHORT_NAMES = {
     "latency": "request_latency",
 }
 """What the field writes short, and the metric that is meant; `e2el` is vLLM's word."""
+SHORT_STATS = {"avg": "mean", "average": "mean", "median": "p50"}
+"""The words of AIPerf and of vllm bench for a statistic."""
 STATS = ("mean", "min", "max", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
 UNITS_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 EXAMPLE = "write for example time_to_first_token.p99<500ms,error_rate<0.1%"
@@ -154,6 +156,7 @@ def _stat(part: str, metric: str, kind: Kind, stat: str | None, default: str) ->
             f"--slo {part!r}: no single request has a {metric}; name a statistic, such as {metric}.p99."
         )
     stat = stat.lower().replace(".", "_") if stat else default
+    stat = SHORT_STATS.get(stat, stat)
     if stat and stat not in STATS:
         raise UsageError(f"--slo {part!r}: there is no {stat}. Known: {', '.join(STATS)}.")
     return stat

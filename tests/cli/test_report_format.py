@@ -44,3 +44,31 @@ def test_a_folder_without_a_report_says_how_to_make_one(tmp_path, capsys):
     (home / "report.json").unlink()
     assert enter(["report", str(home), "--format", "aiperf-json"]) == 2
     assert f"`loadstone report {home}` makes it" in capsys.readouterr().err
+
+
+def test_a_saved_run_is_judged_and_written_in_one_go(tmp_path, capsys):
+    home = run(tmp_path, capsys)
+    before = (home / "report.json").read_bytes()
+    assert enter(["report", str(home), "--slo", "request_latency.max<1us", "--format", "junit"]) == 3
+    assert 'name="request_latency.max&lt;0.001ms"' in capsys.readouterr().out
+    assert (home / "report.json").read_bytes() == before
+
+
+def test_a_study_has_pages_of_its_own(tmp_path, capsys):
+    home = tmp_path / "study"
+    words = [
+        *RUN.split(),
+        "--num-profile-runs",
+        "2",
+        "--slo",
+        "request_latency.max<9s",
+        "--artifact-dir",
+        str(home),
+    ]
+    assert enter(words) == 0
+    assert "testcase" in (home / "junit.xml").read_text()
+    capsys.readouterr()
+    assert enter(["report", str(home), "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("## 2 of 2 runs count.")
+    assert enter(["report", str(home), "--format", "vllm-json"]) == 2
+    assert "name one of its folders" in capsys.readouterr().err

@@ -98,3 +98,17 @@ def test_what_is_no_metric_of_one_request_is_refused(name, tables, answer):
 def test_good_requests_are_counted(tables, rows, mean, reason):
     assert mean("good_request_count", tables(*rows, goodput={"time_to_first_token": 100})) == 2.0
     assert "--goodput" in reason("good_request_count", tables(*rows))
+
+
+def test_answers_that_miss_only_for_want_of_the_metric_are_counted(tables, answer, result):
+    one_token, slow, failed = answer(10, sent=0), answer(10, 500, sent=0), answer(10, sent=0, outcome="reset")
+    goal = {"time_per_output_token": 40, "time_to_first_token": 100}
+    found = result(
+        "goodput_attainment", tables(one_token, slow, failed, answer(10, 20, sent=0), goodput=goal)
+    )
+    assert found.value == 25.0
+    assert found.note == (
+        "1 of 2 answers that missed have no time per output token (one token, or all in one read) and kept every other limit."
+    )
+    late = answer(200, sent=0)
+    assert result("goodput_attainment", tables(late, slow, goodput=goal)).note is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from loadstone import folder as layout
 from loadstone import registry
 from loadstone.cli.sheet import SETTINGS, Given, verbose
 from loadstone.errors import Exit, LoadstoneError, UsageError
+
+if TYPE_CHECKING:
+    from loadstone.report import Report
 
 
 @click.command(context_settings=SETTINGS)
@@ -33,15 +38,16 @@ from loadstone.errors import Exit, LoadstoneError, UsageError
 @verbose
 def report(folder: Path, form: str | None, output: Path | None, slo: tuple[str, ...], verbose: bool) -> int:
     """Rebuild summary, report.json, report.csv and the rest from what FOLDER, a run's or a study's folder, recorded."""
-    if slo and (form is not None or (folder / "study.json").is_file()):
+    several = (folder / "study.json").is_file()
+    if slo and several:
         raise UsageError(
-            "--slo: judges one run, and has no effect with --format or on a study; leave it out."
+            f"--slo: judges one run, and {folder} is a study of several; name one of its folders."
         )
     if form is not None:
-        return _written(folder, form, output)
+        return _study_written(folder, form, output) if several else _written(folder, form, output, slo)
     if output is not None:
         raise UsageError("--output: has no effect without --format.")
-    if (folder / "study.json").is_file():
+    if several:
         from loadstone.study import rebuild as rebuild_study
 
         return rebuild_study(folder)
@@ -61,24 +67,49 @@ def report(folder: Path, form: str | None, output: Path | None, slo: tuple[str, 
         raise LoadstoneError(f"{folder}: a file of the run is damaged or missing: {words}.") from None
 
 
-def _written(folder: Path, form: str, output: Path | None) -> int:
-    """Writes the report that lies in a run's folder in the format `form`; the run itself is left as it is."""
-    import msgspec
+def _study_written(folder: Path, form: str, output: Path | None) -> int:
+    from loadstone.study import PAGES, read
 
+    if form not in PAGES:
+        raise UsageError(
+            f"--format {form}: is for one run, and {folder} is a study of several: name one of its folders, or choose"
+            f" {' or '.join(PAGES)}."
+        )
+    return _put(PAGES[form](read(folder)), output)
+
+
+def _written(folder: Path, form: str, output: Path | None, slo: Sequence[str]) -> int:
+    """Writes the report of a run's folder in the format `form`, judged by `slo` where that is given; the run is left as it is."""
     from loadstone.formats import named
-    from loadstone.report import Report
 
     chosen = named(form)
+    if not slo:
+        return _put(chosen.text(_kept(folder), folder), output)
+    from loadstone import summary
+
+    told = summary.summarise(folder, slo)
+    _put(chosen.text(told, folder), output)
+    return summary.exit_code(told)
+
+
+def _kept(folder: Path) -> Report:
+    """The report that lies in a run's folder."""
+    import msgspec
+
+    from loadstone.report import Report
+
     path = folder / layout.REPORT
     try:
-        told = msgspec.json.decode(path.read_bytes(), type=Report)
+        return msgspec.json.decode(path.read_bytes(), type=Report)
     except FileNotFoundError:
         raise UsageError(
             f"{path} is missing; `loadstone report {folder}` makes it from a run's folder."
         ) from None
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} is damaged or of another version: {error}.") from None
-    text = chosen.text(told, folder)
+
+
+def _put(text: str, output: Path | None) -> int:
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return Exit.DONE

@@ -54,8 +54,29 @@ def goodput_attainment(tables: Tables) -> Result:
     sent = int(tables.attempted.sum()) - asked
     if not sent:
         return Missing("every request was cancelled as asked.")
-    note = f"{counted(asked, 'request')} cancelled as asked left out." if asked else None
+    left_out = f"{counted(asked, 'request')} cancelled as asked left out." if asked else ""
+    note = " ".join(filter(None, (left_out, _without_value(tables)))) or None
     return Number(float(100 * met(tables).sum() / sent), note, None, *_hits(tables))
+
+
+def _without_value(tables: Tables) -> str:
+    """How many whole answers missed for no other reason than that they have no such metric: one token, or all in one read."""
+    values = {
+        name: per_request(name, tables, bounded=all_metrics()[name].better == "lower")
+        for name in tables.goodput
+    }
+    missed, kept = tables.succeeded & ~met(tables), np.ones(len(tables.requests), np.bool_)
+    for name, limit in tables.goodput.items():
+        higher = all_metrics()[name].better == "higher"
+        kept &= np.isnan(values[name]) | (values[name] >= limit if higher else values[name] <= limit)
+    only = missed & kept
+    if not only.any():
+        return ""
+    names = [name.replace("_", " ") for name in values if np.isnan(values[name][only]).any()]
+    return (
+        f"{int(only.sum())} of {counted(int(missed.sum()), 'answer')} that missed have no {' or '.join(names)} (one token, or all"
+        " in one read) and kept every other limit."
+    )
 
 
 def _hits(tables: Tables) -> tuple[NDArray[np.bool_], Floats]:

@@ -6,6 +6,8 @@ neighbour, a cache in another state. Only runs tell that. A study is a folder of
 
 from __future__ import annotations
 
+from loadstone.study.document import read
+from loadstone.study.pages import PAGES
 from loadstone.study.repeat import rebuild, study
 
-__all__ = ["rebuild", "study"]
+__all__ = ["PAGES", "read", "rebuild", "study"]

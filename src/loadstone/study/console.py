@@ -29,7 +29,7 @@ TINTS = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
 
 def render(told: Study, home: Path, *, width: int, color: bool) -> str:
     """All of it as text."""
-    sections = [_head(told, width), list(_runs(told, width, color))]
+    sections = [wrap(head(told), width, "  "), list(_runs(told, width, color))]
     for side, metrics in told.sides.items():
         sections.append([*_title(told, side), *_table(metrics)])
         sections.append(list(_verdicts(told, side, width, color)))
@@ -40,14 +40,13 @@ def render(told: Study, home: Path, *, width: int, color: bool) -> str:
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
-def _head(told: Study, width: int) -> list[str]:
+def head(told: Study) -> str:
+    """How many runs count, and why there are no more."""
     counting = sum(line.fault is None for line in told.runs)
     text = f"{counting} of {counted(told.asked, 'run')} count"
     if told.ended_early:
-        text += f"; no more were needed: {told.ended_early}"
-    elif len(told.runs) < told.asked:
-        text += f"; it ended after {len(told.runs)}"
-    return wrap(f"{text}.", width, "  ")
+        return f"{text}; no more were needed: {told.ended_early}."
+    return f"{text}; it ended after {len(told.runs)}." if len(told.runs) < told.asked else f"{text}."
 
 
 def _runs(told: Study, width: int, color: bool) -> Iterator[str]:

@@ -44,11 +44,13 @@ def read(home: Path) -> Study:
 
 
 def write(home: Path, told: Study, summary: str) -> None:
-    """Writes `study.json` and the summary, each whole or not at all."""
-    for name, content in (
-        (FILE, msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"),
-        (SUMMARY, f"{summary}\n".encode()),
-    ):
-        draft = home / f"{name}.new"
-        draft.write_bytes(content)
-        draft.replace(home / name)
+    """Writes `study.json` and the summary."""
+    keep(home / FILE, msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n")
+    keep(home / SUMMARY, f"{summary}\n")
+
+
+def keep(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

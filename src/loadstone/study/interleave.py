@@ -11,7 +11,7 @@ import msgspec
 
 from loadstone import compare
 from loadstone.compare import page
-from loadstone.study.document import Study
+from loadstone.study.document import Study, keep
 
 FILE = "compare.json"
 
@@ -34,7 +34,5 @@ def _pairs(told: Study) -> list[tuple[str, str]]:
 
 def rendered(found: compare.Comparison, home: Path, *, width: int, color: bool) -> str:
     """The comparison as text; it is kept in `compare.json` as well."""
-    draft = home / f"{FILE}.new"
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
-    draft.replace(home / FILE)
+    keep(home / FILE, msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
     return page.render(found, width=width, color=color)

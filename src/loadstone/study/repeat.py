@@ -23,9 +23,10 @@ from loadstone.report import Report, SloVerdict
 from loadstone.run import run
 from loadstone.study.aggregate import Metrics, MetricSpread, RunLine, spreads
 from loadstone.study.console import render
-from loadstone.study.document import FILE, Study, read, write
+from loadstone.study.document import FILE, Study, keep, read, write
 from loadstone.study.interleave import compared, rendered
 from loadstone.study.objectives import OF_ONE_RUN, code, verdicts
+from loadstone.study.pages import junit
 from loadstone.study.planned import Planned, planned
 from loadstone.study.until import enough, goals
 from loadstone.terminal import printable, wants_color
@@ -188,6 +189,8 @@ def _told(told: Study, home: Path, codes: Sequence[Exit]) -> Exit:
     found = compared(told, home)
     width, color = shutil.get_terminal_size((100, 40)).columns, wants_color(sys.stdout, os.environ)
     write(home, told, _text(told, found, home, width=100, color=False))
+    if told.slo:
+        keep(home / "junit.xml", junit(told))
     print(_text(told, found, home, width=width, color=color), flush=True)
     judged = code(told.slo.values())
     return precedence(*(one for one in codes if one not in OF_ONE_RUN), *judged)
