@@ -113,3 +113,49 @@ def test_objectives_are_judged_over_the_runs(tmp_path, capsys):
     assert code == 3
     assert [one["verdict"] for one in told["slo"]["run"]] == ["PASS", "FAIL"]
     assert "PASS       time_to_first_token.p50<500ms. The mean over 3 runs is" in shown.out
+
+
+def test_a_study_that_cannot_begin_leaves_the_earlier_one_as_it_is(tmp_path, capsys):
+    home = tmp_path / "study"
+    study(home, "--num-profile-runs 2", capsys)
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    words = "profile --url localhost:9 --model m --num-profile-runs 2 --force --ui none --artifact-dir"
+    assert enter([*words.split(), str(home)]) == 1
+    assert "localhost:9" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_of_somebody_else_in_a_runs_folder_stays(tmp_path, capsys):
+    home = tmp_path / "study"
+    study(home, "--num-profile-runs 2 --random-seed 5", capsys)
+    (home / "run-1" / "notes.txt").write_text("dear")
+    _, told, _ = study(home, "--num-profile-runs 2 --random-seed 9 --force", capsys)
+    assert [run["seed"] for run in told["runs"]] == [9, 10]
+    assert (home / "run-1" / "notes.txt").read_text() == "dear"
+
+
+@pytest.mark.parametrize("name", ["../victim", "/victim", "run-1/../../victim", "victim"])
+def test_no_name_leads_out_of_the_folder(name, tmp_path, capsys):
+    home, victim = tmp_path / "study", tmp_path / "victim"
+    study(home, "--num-profile-runs 2", capsys)
+    assert enter([*RUN.split(), "--artifact-dir", str(victim)]) == 0
+    before = {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()}
+    told = json.loads((home / "study.json").read_text())
+    told["runs"][1]["name"] = name if name != "/victim" else str(victim)
+    (home / "study.json").write_text(json.dumps(told))
+    for words in (
+        ["report", str(home)],
+        [*RUN.split(), "--num-profile-runs", "2", "--force", "--artifact-dir", str(home)],
+    ):
+        assert enter(words) == 2
+        assert "is no name of a run" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()} == before
+
+
+def test_a_link_is_no_run_of_a_study(tmp_path, capsys):
+    home = tmp_path / "study"
+    study(home, "--num-profile-runs 2", capsys)
+    (home / "run-2").rename(tmp_path / "elsewhere")
+    (home / "run-2").symlink_to(tmp_path / "elsewhere")
+    assert enter(["report", str(home)]) == 2
+    assert "is a link" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,8 @@ from loadstone.report import SloVerdict
 from loadstone.study.aggregate import SCHEMA_VERSION, MetricSpread, RunLine
 
 FILE = "study.json"
+NAME = re.compile(r"(run|a|b)-[0-9]{1,4}")
+"""Folders of runs bear these names, and no others are ever written to or cleared."""
 SUMMARY = "summary.txt"
 
 
@@ -38,9 +41,15 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 def read(home: Path) -> Study:
     """The study in a folder. Raises `UsageError` when it cannot be read."""
     try:
-        return msgspec.json.decode((home / FILE).read_bytes(), type=Study)
+        found = msgspec.json.decode((home / FILE).read_bytes(), type=Study)
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"{home / FILE} is damaged or missing: {error}.") from None
+    for line in found.runs:
+        if not NAME.fullmatch(line.name):
+            raise UsageError(f"{home / FILE} is damaged: {line.name!r} is no name of a run.")
+        if (home / line.name).is_symlink():
+            raise UsageError(f"{home / line.name} is a link, and no run of this study; take it away.")
+    return found
 
 
 def write(home: Path, told: Study, summary: str) -> None:

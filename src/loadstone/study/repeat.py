@@ -7,7 +7,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import msgspec
 from loadstone import folder
 from loadstone.compare import Comparison
 from loadstone.config import Config
-from loadstone.errors import Exit, LoadstoneError, UsageError, precedence
+from loadstone.errors import Exit, LoadstoneError, TargetError, UsageError, precedence
 from loadstone.metrics import names as metric_names
 from loadstone.report import Report, SloVerdict
 from loadstone.run import run
@@ -51,7 +51,7 @@ def study(config: Config, command: str) -> Exit:
     home = _home(config)
     seed = secrets.randbelow(2**32) if config.input.seed is None else config.input.seed
     plan = planned(config, seed, home)
-    _claim(home, config.output.force)
+    earlier = _earlier(home, config.output.force)
     began = datetime.now(UTC)
     done: list[_Done] = []
     why: str | None = None
@@ -67,6 +67,7 @@ def study(config: Config, command: str) -> Exit:
         if whole and (why := enough(wanted, _metrics(_by_side(done)).values())):
             break
     told = _document(done, command, seed, began, len(plan), why)
+    _drop(home, set(earlier) - {one.planned.name for one in done})
     return _told(told, home, [one.code for one in done])
 
 
@@ -78,6 +79,7 @@ def rebuild(home: Path) -> Exit:
     done = []
     for line in before.runs:
         if (home / line.name / folder.RUN).is_file():
+            folder.look_through(home / line.name)
             done.append((line, rebuild_run(home / line.name, show=False), _report(home / line.name)))
         else:
             done.append((line, Exit(line.exit), None))
@@ -99,7 +101,7 @@ def _one(one: Planned, command: str, *, first: bool) -> _Done:
     try:
         code = run(one.config, command, show=False)
     except LoadstoneError as error:
-        if first and not (home / folder.RUN).exists():
+        if first and isinstance(error, UsageError | TargetError):
             raise
         return _Done(one, error.exit, None, str(error))
     report = _report(home)
@@ -212,21 +214,31 @@ def _home(config: Config) -> Path:
     return Path("artifacts") / f"{kind}-{config.endpoint.type}-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"[:-3]
 
 
-def _claim(home: Path, force: bool) -> None:
-    """Makes the folder ready; an earlier study in it goes, with `force`. Raises `UsageError`."""
+def _earlier(home: Path, force: bool) -> list[str]:
+    """The names of the runs of an earlier study in the folder, which this one is to replace. Raises `UsageError` where it must not.
+
+    Nothing is touched yet: each run sets aside what is in its own folder, and puts it back if it does not begin.
+    """
     where = f"output.folder = {str(home)!r}"
     try:
         home.mkdir(parents=True, exist_ok=True)
-        present = list(home.iterdir())
-        if present and not (home / FILE).is_file():
-            raise UsageError(f"{where}: it is not empty and holds no earlier study; choose another.")
-        if present and not force:
-            raise UsageError(f"{where} holds a study already; --force replaces it.")
-        for line in read(home).runs if present else ():
-            folder.claim(home / line.name, force=True)
-            folder.drop_earlier(home / line.name)
+        present = any(home.iterdir())
     except OSError as error:
         raise UsageError(f"{where}: {error.strerror}. Choose another one with --artifact-dir.") from None
+    if present and not (home / FILE).is_file():
+        raise UsageError(f"{where}: it is not empty and holds no earlier study; choose another.")
+    if present and not force:
+        raise UsageError(f"{where} holds a study already; --force replaces it.")
+    return [line.name for line in read(home).runs] if present else []
+
+
+def _drop(home: Path, names: Collection[str]) -> None:
+    """Clears the folders of an earlier study's runs; what is not a run's stays."""
+    for name in names:
+        if (home / name / folder.RUN).is_file():
+            folder.claim(home / name, force=True)
+            folder.drop_earlier(home / name)
+            folder.release(home / name)
 
 
 def _say(line: str) -> None:
