@@ -81,3 +81,32 @@ def test_a_phase_is_behind_that_was_saturated_or_whose_queue_was_growing(tables,
     assert behind(found, ()) == ("high",)
     assert behind(found, {"low"}) == ("low", "high")
     assert behind(found.of_phases("low"), ()) == ()
+
+
+@pytest.fixture
+def without_mean(tables):
+    """The metrics whose mean has an interval until it is seen that waits grew."""
+
+    def of(*rows, **run):
+        found = tables(*rows, **run)
+        metrics = {name: measure(one, found) for name, one in all_metrics().items()}
+        late = behind(found, saturated(Evidence(found, metrics)))
+        told = marked(metrics, found, late)
+        return {
+            name
+            for name, one in told.items()
+            if "mean" in one.intervals and "waits grew" in (one.intervals["mean"].reason or "")
+        }
+
+    return of
+
+
+def test_a_wait_that_grows_has_no_mean_to_be_near_to(without_mean, answer, unsent):
+    rows = capped(answer, sent=30)
+    never = [unsent(due=3000 + 100 * i) for i in range(30)]
+    assert without_mean(*rows, *never, rate=10, cap=1, end_ms=6000) == FROM_DUE
+
+
+def test_a_wait_that_does_not_grow_has_one(without_mean, answer):
+    rows = [answer(100 * i + 50, sent=100 * i) for i in range(60)]
+    assert without_mean(*rows, rate=10, end_ms=6000) == set()

@@ -145,6 +145,8 @@ def thin(count: int) -> tuple[str, ...]:
 
 
 def _summarise_equal(values: Floats) -> Summary:
+    if values[0] == values[-1]:  # a mean of equal numbers may differ from them by its rounding
+        return _summarise_one(float(values[0]), len(values))
     mean = float(values.mean())
     variance = sum(float(np.square(block - mean).sum()) for block in _blocks(values)) / len(values)
     return Summary(
@@ -156,6 +158,11 @@ def _summarise_equal(values: Floats) -> Summary:
         percentiles={name: _at(values, q) for name, q in PERCENTILES.items()},
         thin=thin(len(values)),
     )
+
+
+def _summarise_one(value: float, count: int) -> Summary:
+    """Of samples that are all the same."""
+    return Summary(count, value, value, value, 0.0, dict.fromkeys(PERCENTILES, value), thin(count))
 
 
 def _at(values: Floats, q: float) -> float:

@@ -12,9 +12,16 @@ from msgspec.structs import replace
 
 from loadstone.checks import Evidence, courses
 from loadstone.metrics import Tables, all_metrics, capped
-from loadstone.report import MetricResult
+from loadstone.report import Interval, MetricResult
 from loadstone.summary.queue import growing
 
+_NO_MEAN = Interval(
+    low=None,
+    high=None,
+    reason="waits grew to the end of the load, so there is no mean that they would keep to.",
+)
+HOLD_THE_WAIT = frozenset({"request_latency", "time_to_first_token", "time_to_first_output_token"})
+"""What has the wait at the server in it, though it counts from sending."""
 FROM_DUE = frozenset({"rate", "cap"})
 """What a metric needs that counts from due times."""
 
@@ -40,16 +47,21 @@ def marked(
 
     They are where the end of a phase that was `behind` cut requests off: of what counts from due times; of what counts from
     sending only where no limit of ours kept the queue from the server. What a time limit ended, or we as asked, lasted as
-    long as all such requests do.
+    long as all such requests do. And the mean of a wait that grew has no interval: another run would have another one for as
+    long as it lasts.
     """
+    grown = {True: bool(behind), False: bool(_uncapped(tables, behind))}
     waits_grew = {True: _broken_off(tables, behind), False: _broken_off(tables, _uncapped(tables, behind))}
     known = all_metrics()
-    return {
-        name: replace(found, with_censored_at_least=True)
-        if found.with_censored is not None and waits_grew[not FROM_DUE.isdisjoint(known[name].needs)]
-        else found
-        for name, found in metrics.items()
-    }
+    marked = dict(metrics)
+    for name, found in metrics.items():
+        due = not FROM_DUE.isdisjoint(known[name].needs)
+        if found.with_censored is not None and waits_grew[due]:
+            found = replace(found, with_censored_at_least=True)
+        if grown[due] and (due or name in HOLD_THE_WAIT) and "mean" in found.intervals:
+            found = replace(found, intervals={**found.intervals, "mean": _NO_MEAN})
+        marked[name] = found
+    return marked
 
 
 def _uncapped(tables: Tables, phases: Collection[str]) -> list[str]:

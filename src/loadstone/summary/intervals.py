@@ -31,8 +31,16 @@ def of_samples(found: Samples) -> dict[str, Interval]:
     if not found.in_order or isinstance(found.values, Histogram) or np.iscomplexobj(found.values):
         return {}
     values = np.asarray(found.values, np.float64)
+    if not np.isfinite(values).all():  # requests that failed and count as endless
+        return {}
     percentiles = order.quantiles(values, [PERCENTILES[stat] for stat in STATS])
-    return _told({"mean": batches.mean(values), **dict(zip(STATS, percentiles, strict=True))})
+    return _told({"mean": _mean(values), **dict(zip(STATS, percentiles, strict=True))})
+
+
+def _mean(values: Floats) -> Estimate:
+    """That of the mean; of what is never negative the mean is not either."""
+    found = batches.mean(values)
+    return found if found.low is None or values.min() < 0 else found._replace(low=max(found.low, 0.0))
 
 
 def of_number(found: Number) -> dict[str, Interval]:
