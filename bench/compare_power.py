@@ -23,7 +23,7 @@ from bench.table import Item
 from loadstone.compare.result import Row
 from loadstone.compare.sides import Requests, Run, Side
 from loadstone.compare.verdict import rows
-from loadstone.estimate.ratio import LEVEL
+from loadstone.estimate.ratio import ALPHA
 from loadstone.roofline.work import Work
 from loadstone.sim.cost import Linear
 from loadstone.sim.deployment import Deployment
@@ -217,4 +217,4 @@ def _stated(true: float, one: Judged) -> float:
     return chance.cdf(away - one.freedom_point) + chance.cdf(-away - one.freedom_point)
 
 
-assert LEVEL == 0.05, "the bars above are for it"
+assert ALPHA == 0.05, "the bars above are for it"

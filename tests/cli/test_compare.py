@@ -65,7 +65,7 @@ def test_a_regression_beyond_the_limit_is_exit_code_3(files, capsys):
 def test_json_is_of_the_published_form(files, capsys):
     assert main(["compare", *files(vllm(), vllm()), "--format", "json", "--metric", "ttft"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=Comparison)
-    assert found.schema_version == "1.0"
+    assert found.schema_version == "1.1"
     assert {row.metric for row in found.comparisons[0].rows} == {"time_to_first_token"}
 
 

@@ -33,6 +33,7 @@ def requests():
             output_tokens=np.full(count, 10.0),
             input_tokens=np.full(count, 100.0),
             keys=np.arange(count) if keys else None,
+            prompts=np.arange(count) if keys else None,
         )._replace(**more)
 
     return make
@@ -44,7 +45,7 @@ def run(requests):
 
     def make(ttft=(10.0, 12.0), *, path="run", failed=(), of=None, **more):
         found = requests(ttft, failed=failed) if of is None else of
-        facts = {"path": path, "tool": "loadstone 1", "asked": {}, "digest": "d", **more}
+        facts = {"path": path, "tool": "loadstone 1", "asked": {}, **more}
         return Run(numbers=of_requests(found), requests=found, **facts)
 
     return make

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from loadstone import compare
 from loadstone.compare import asked
+from loadstone.compare.sides import Side
 from loadstone.errors import UsageError
 
 SAME = {"model": "m", "endpoint": "chat", "streaming": True, "load": "poisson 10", "seed": 1, "dataset": "x"}
@@ -30,15 +32,38 @@ def test_another_load_is_refused(side, fact, value, sentence):
     assert found.refused == (sentence,)
 
 
-def test_other_prompts_and_another_seed_are_a_warning(side):
-    other = {**SAME, "seed": 2, "dataset": "e" * 64}
-    found = compare.report([side("A", asked=SAME), side("B", asked=other, digest="e")]).comparisons[0]
+def test_other_prompts_and_another_seed_are_a_warning(side, requests):
+    other = requests([10.0, 12.0])._replace(prompts=np.array([7, 8]))
+    b = side("B", of=other, asked={**SAME, "seed": 2, "dataset": "e" * 64})
+    found = compare.report([side("A", asked=SAME), b]).comparisons[0]
     assert found.refused == ()
     assert found.warnings == (
         "B was asked for another seed: 2 instead of 1.",
-        "B was asked for other prompts: eeeeeeeeeeee instead of x.",
+        "B was asked for other prompts: 2 of 2 differ.",
     )
     assert found.unpaired_because == "their prompts are not the same"
+
+
+def test_prompts_that_are_the_same_as_far_as_both_went_are_no_warning(side):
+    """A closed loop that time ended: the digest is that of as many as it came to."""
+    a = side("A", [10.0, 12.0, 13.0], asked=SAME, planned=3)
+    b = side("B", [10.0, 12.0], asked={**SAME, "dataset": "y"}, planned=2)
+    found = compare.report([a, b]).comparisons[0]
+    assert found.warnings == ()
+    assert found.pairs == 2
+
+
+@pytest.mark.parametrize(
+    ("planned", "sentence"),
+    [
+        (3, "B was asked for other prompts: eeeeeeeeeeee instead of x."),
+        (2, "Whether B was asked for other prompts cannot be told: they are not equally many."),
+    ],
+)
+def test_without_requests_a_digest_tells_of_equally_many_alone(run, planned, sentence):
+    a = run(asked=SAME, planned=3)._replace(requests=None)
+    b = run(asked={**SAME, "dataset": "e" * 64}, planned=planned)._replace(requests=None)
+    assert [one.sentence for one in asked.differences(Side("A", (a,)), Side("B", (b,)))] == [sentence]
 
 
 def test_what_only_one_tells_may_differ_and_that_is_said(side):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loadstone import compare
-from loadstone.compare.pairs import paired
+from loadstone.compare.pairs import matched, paired
 from loadstone.compare.sides import Known, Run, Side
 from loadstone.compare.words import change
 from loadstone.errors import UsageError
@@ -53,18 +53,96 @@ def test_requests_that_only_one_side_answered_are_no_pair(requests):
 
 
 def test_pairs_are_found_whatever_order_they_were_sent_in(requests):
-    swapped = requests([30.0, 20.0, 10.0], keys=False)._replace(keys=np.array([2, 1, 0]))
+    swapped = requests([30.0, 20.0, 10.0])._replace(keys=np.array([2, 1, 0]), prompts=np.array([2, 1, 0]))
     a, b = paired(requests([1.0, 2.0, 3.0]), swapped)
     np.testing.assert_array_equal(b.latencies["time_to_first_token"], [10.0, 20.0, 30.0])
     assert a.keys.tolist() == b.keys.tolist() == [0, 1, 2]
 
 
+def test_the_same_row_with_another_prompt_is_no_pair(requests):
+    other = requests([10.0, 20.0, 30.0])._replace(prompts=np.array([0, 9, 2]))
+    found = matched(requests([1.0, 2.0, 3.0]), other)
+    assert (found.a.tolist(), found.b.tolist(), found.other_prompts) == ([0, 2], [0, 2], 1)
+
+
+def every_row_has_the_numbers_of(found, a, b):
+    for one in found.comparisons[0].rows:
+        name = (one.metric, one.stat or "mean")
+        assert (one.a, one.b) == (a.numbers[name].value, b.numbers[name].value), name
+
+
+def test_a_side_that_sent_less_in_the_same_time_is_slower_with_pairs_too(run, requests):
+    """The 600 requests of B are the first of A's 1,000, and took as long to send: 10 a second against 6."""
+    a = run(of=requests(draws(1, 1000)))
+    b = run(of=requests(1.1 * draws(1, 1000)[:600], gap_s=0.1 / 0.6))
+    found = compare.report([Side("A", (a,)), Side("B", (b,))])
+    assert found.comparisons[0].pairs == 600
+    every_row_has_the_numbers_of(found, a, b)
+    told = row(found, "request_throughput")
+    assert told.change == pytest.approx(0.6, rel=0.01)
+    assert told.differs
+    assert told.method == "block bootstrap"
+    latency = row(found, "time_to_first_token", "mean")
+    assert latency.pairs == 600
+    assert latency.change == pytest.approx(1.1)
+    assert latency.change != latency.b / latency.a
+    assert latency.verdict.endswith("over the 600 requests that have it on both sides")
+    assert compare.limited(found, 20).regressions == (
+        "B: request_throughput",
+        "B: output_token_throughput",
+        "B: total_token_throughput",
+    )
+
+
+def test_failures_of_requests_without_a_partner_count(run, requests):
+    """The last 400 of A, which B never sent, have all of A's failures."""
+    a = run(of=requests(draws(1, 1000), failed=range(600, 1000, 4)))
+    b = run(of=requests(draws(1, 600)))
+    found = compare.report([Side("A", (a,)), Side("B", (b,))])
+    every_row_has_the_numbers_of(found, a, b)
+    told = row(found, "error_rate")
+    assert told.change == pytest.approx(-10.0)
+    assert told.pairs is None
+
+
+def test_pairs_that_are_all_there_is_have_the_change_of_their_columns(run, requests):
+    a, b = run(of=requests(draws(1))), run(of=requests(1.02 * draws(1)))
+    found = compare.report([Side("A", (a,)), Side("B", (b,))])
+    every_row_has_the_numbers_of(found, a, b)
+    for one in found.comparisons[0].rows:
+        assert one.pairs is None
+        assert one.change == pytest.approx(one.b - one.a if one.difference else one.b / one.a, abs=1e-12)
+
+
+def test_a_closed_loop_is_judged_by_the_time_in_its_slots(run, requests):
+    """Four slots, of which each takes the next request when its answer came, whatever sends come in lumps."""
+
+    def closed(seed, slower=1.0):
+        took_s = np.random.default_rng(seed).gamma(20, 0.05, 1000) * slower
+        free = np.zeros(4)
+        sent = np.empty(1000)
+        for at, one in enumerate(took_s):
+            slot = free.argmin()
+            sent[at] = free[slot]
+            free[slot] += one
+        return requests(100 * took_s, keys=False, sent_s=sent, end_s=float(free.max()), held_s=took_s)
+
+    a, b = run(of=closed(1)), run(of=closed(2, 1.2))
+    found = compare.report([Side("A", (a,)), Side("B", (b,))])
+    every_row_has_the_numbers_of(found, a, b)
+    told = row(found, "request_throughput")
+    assert a.numbers["request_throughput", "mean"].value == pytest.approx(1000 / a.requests.end_s)
+    assert told.low < 1 / 1.2 < told.high
+    assert told.differs
+    assert told.high / told.low < 1.05
+
+
 def test_pairs_by_position_are_taken_only_when_asked_for(side, requests):
-    a = side("A", of=requests(draws(1), keys=False), digest=None)
-    b = side("B", of=requests(draws(1), keys=False), digest=None)
+    a = side("A", of=requests(draws(1), keys=False))
+    b = side("B", of=requests(draws(1), keys=False))
     assert not compare.report([a, b]).comparisons[0].paired
     assert compare.report([a, b], pair=True).comparisons[0].pairs == 400
-    shorter = side("B", of=requests(draws(1, 300), keys=False), digest=None)
+    shorter = side("B", of=requests(draws(1, 300), keys=False))
     with pytest.raises(UsageError, match="--pair: they have different numbers of requests"):
         compare.report([a, shorter], pair=True)
 

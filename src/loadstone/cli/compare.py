@@ -8,8 +8,9 @@ import sys
 
 import click
 
+from loadstone.cli.guarded import guarded
 from loadstone.cli.sheet import SETTINGS, verbose
-from loadstone.errors import Exit, LoadstoneError, UsageError, did_you_mean
+from loadstone.errors import Exit, UsageError, did_you_mean
 from loadstone.slo import SHORT_NAMES
 from loadstone.terminal import wants_color
 
@@ -45,7 +46,7 @@ from loadstone.terminal import wants_color
     "--fail-on",
     type=click.FloatRange(min=0),
     metavar="PERCENT",
-    help="Exit with 3 when something is shown to be worse by more than this.",
+    help="Exit with 3 when something is shown to be worse by more than this; what is not shown is 0.",
 )
 @click.option(
     "--format",
@@ -79,16 +80,9 @@ def compare(
 
     chosen = _metrics(metrics, comparing.METRICS)
     asked = _headline(headline, chosen)
-    try:
+    with guarded(f"{', '.join(sides)}: cannot be compared", verbose):
         read = comparing.sides(sides, labels)
         found = comparing.report(read, metrics=chosen, headline=asked, pair=pair, anyway=anyway)
-    except LoadstoneError:
-        raise
-    except Exception as error:  # somebody else may have written anything into these files
-        if verbose:
-            raise
-        words = str(error) or type(error).__name__
-        raise LoadstoneError(f"{', '.join(sides)}: cannot be compared: {words}.") from None
     if fail_on is not None:
         found = comparing.limited(found, fail_on)
     click.echo(_printed(found, form))

@@ -131,7 +131,7 @@ def _unpaired(first: Side, other: Side, pair: bool | None) -> str | None:
 def _common(a: Run, b: Run) -> int | None:
     if a.requests is None or b.requests is None:
         return None
-    return len(pairs.paired(a.requests, b.requests)[0].sent_s)
+    return len(pairs.partners(a.requests, b.requests)[0])
 
 
 def _facts(side: Side) -> SideFacts:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from loadstone.compare.pairs import matched
 from loadstone.compare.sides import Run, Side
 from loadstone.figures import brief
 
@@ -19,6 +20,7 @@ class Fact(NamedTuple):
     """Whether a comparison says nothing of the servers where this differs."""
 
 
+PROMPTS = Fact("dataset", "other prompts", False)
 FACTS = (
     Fact("model", "another model", True),
     Fact("endpoint", "another endpoint", True),
@@ -30,7 +32,7 @@ FACTS = (
     Fact("sampling", "other parameters of the request", True),
     Fact("requests", "another number of requests", False),
     Fact("seed", "another seed", False),
-    Fact("dataset", "other prompts", False),
+    PROMPTS,
 )
 """In the order in which they are told. Which server, its version and its flags are the subject of a comparison."""
 APART = 0.05
@@ -51,10 +53,12 @@ def differences(first: Side, other: Side) -> list[Difference]:
     found = [
         Difference(fact.name, _sentence(fact, other.name, mine, theirs), fact.refused)
         for fact in FACTS
-        if (mine := first.run.asked.get(fact.name)) is not None
+        if fact is not PROMPTS
+        and (mine := first.run.asked.get(fact.name)) is not None
         and (theirs := other.run.asked.get(fact.name)) is not None
         and mine != theirs
     ]
+    found += _prompts(first, other)
     if not any(one.fact == "output_length" for one in found):
         found += _lengths(first, other)
     return sorted(found, key=lambda one: not one.refused)
@@ -67,6 +71,31 @@ def unknown(first: Side, other: Side) -> list[str]:
         for fact in FACTS
         if (first.run.asked.get(fact.name) is None) != (other.run.asked.get(fact.name) is None)
     ]
+
+
+def _prompts(first: Side, other: Side) -> list[Difference]:
+    """Whether prompts differ, request by request where that is known.
+
+    A closed loop that is ended by time has as many as it came to, so a digest of all differs where each is the same.
+    """
+    a, b = first.run, other.run
+    if a.requests is not None and b.requests is not None:
+        found = matched(a.requests, b.requests)
+        if found is not None:
+            both = len(found.a) + found.other_prompts
+            sentence = (
+                f"{other.name} was asked for {PROMPTS.words}: {found.other_prompts:,} of {both:,} differ."
+            )
+            return [Difference(PROMPTS.name, sentence, PROMPTS.refused)] if found.other_prompts else []
+    mine, theirs = (run.asked.get(PROMPTS.name) for run in (a, b))
+    if mine is None or theirs is None or mine == theirs:
+        return []
+    sentence = _sentence(PROMPTS, other.name, mine, theirs)
+    if a.planned != b.planned:
+        sentence = (
+            f"Whether {other.name} was asked for {PROMPTS.words} cannot be told: they are not equally many."
+        )
+    return [Difference(PROMPTS.name, sentence, PROMPTS.refused)]
 
 
 def _sentence(fact: Fact, name: str, mine: Any, theirs: Any) -> str:

@@ -24,6 +24,27 @@ def too_few(metric: str, stat: str, requests: Requests) -> int | None:
     return needed if known < needed else None
 
 
+def count(metric: str, requests: Requests) -> int:
+    """How many requests have the latency."""
+    if metric in requests.pooled_sums:
+        return int((requests.pooled_sums[metric][1] > 0).sum())
+    values = requests.latencies.get(metric)
+    return 0 if values is None else int(np.isfinite(values).sum())
+
+
+def least_error(metric: str, requests: Requests) -> float:
+    """The error of a share, in percentage points, had there been one more hit and one more miss.
+
+    Where hardly anything was hit, or everything, the data have no spread (Agresti and Caffo, 2000).
+    """
+    hits = requests.good if metric == "goodput_attainment" else requests.failed.astype(np.float64)
+    if hits is None or not np.isfinite(hits).any():
+        return 0.0
+    judged = int(np.isfinite(hits).sum()) + 2
+    share = (float(np.nansum(hits)) + 1) / judged
+    return PERCENT * math.sqrt(share * (1 - share) / judged)
+
+
 def statistic(
     metric: str, stat: str, requests: Requests, *, partner: Requests | None = None
 ) -> Statistic | None:
@@ -57,15 +78,24 @@ def _share(metric: str, requests: Requests) -> Statistic | None:
 
 
 def _rate(metric: str, requests: Requests, partner: Requests | None) -> Statistic | None:
-    """What was done over the time between one send and the next; after the last send the answers still took a while."""
+    """What was done over the time it took, of which every request has a part.
+
+    In an open loop that is the time to the next send; after the last one the answers still took a while. In a closed loop a send
+    waits for an answer, so it is the time in a slot over the mean number of slots in use (Little, 1961).
+    """
     counts = _counted(metric, requests)
     if counts is None or len(counts) < 2 or not np.isfinite(requests.sent_s).all():
         return None
+    counts, spread = np.nan_to_num(counts), _drain_spread(requests, partner)
+    first, last = float(requests.sent_s.min()), float(requests.sent_s.max())
+    drain = max(requests.end_s - last, 0.0)
+    held = None if requests.held_s is None else np.nan_to_num(requests.held_s)
+    if held is not None and held.sum() > 0:
+        return sums(counts, held * (last - first + drain) / held.sum(), 0.0, spread)
     order = np.argsort(requests.sent_s, kind="stable")
     gaps = np.zeros(len(counts))
     gaps[order[:-1]] = np.diff(requests.sent_s[order])
-    drain = max(requests.end_s - float(requests.sent_s.max()), 0.0)
-    return sums(np.nan_to_num(counts), gaps, drain, _drain_spread(requests, partner))
+    return sums(counts, gaps, drain, spread)
 
 
 def _counted(metric: str, requests: Requests) -> Floats | None:

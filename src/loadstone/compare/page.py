@@ -88,11 +88,23 @@ def _side(side: SideFacts) -> str:
 def _remarks(one: Pairing) -> list[str]:
     """Whether the two may be compared, and how."""
     how = (
-        f"Compared request by request: {one.pairs:,} have the same prompt on both sides."
+        f"Compared request by request: {one.pairs:,} have the same prompt on both sides.{_columns(one)}"
         if one.paired and one.pairs is not None
         else f"Requests are not paired: {one.unpaired_because}."
     )
     return [*one.refused, *one.warnings, how, *one.notes]
+
+
+def _columns(one: Pairing) -> str:
+    """What stands in the columns where not every request has a partner that was answered, too."""
+    over = sorted({row.pairs for row in one.rows if row.pairs is not None})
+    if not over:
+        return ""
+    least = f"{over[0]:,}" if len(over) == 1 else f"{over[0]:,} to {over[-1]:,}"
+    return (
+        f" {one.a.name} and {one.b.name} are numbers of whole runs, and rates and shares are compared as such; a latency's"
+        f" change is over the {least} requests that have it on both sides."
+    )
 
 
 def _table(one: Pairing, width: int, color: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,9 +24,12 @@ class Row(_Part, frozen=True, kw_only=True):
     headline: bool = False
     """Asked for before anything was looked at, and judged by itself."""
     a: float | None
+    """The number of the whole side, as its own report has it."""
     b: float | None
     difference: bool = False
     """Whether `change` and the interval are B - A in the unit (percentage points); else they are B / A."""
+    pairs: int | None = None
+    """`change` is over so many requests alone, those that both sides have, and need not be that of `a` and `b`; null: over all."""
     change: float | None = None
     low: float | None = None
     """The 95 % interval of `change`."""

@@ -87,7 +87,11 @@ class Requests(NamedTuple):
     good: Floats | None = None
     """1: it met every objective, 0: it did not, NaN: it is not judged. None where no objective was set."""
     keys: Ints | None = None
-    """Which work each is, the same in every run of the same dataset; None where that is not known."""
+    """Which row of the plan each is, from the first measured one on; None where that is not known."""
+    prompts: Ints | None = None
+    """A hash of what each was sent: requests with equal keys and prompts are the same work; None where it is not known."""
+    held_s: Floats | None = None
+    """Of a closed loop: how long each held its slot. None: sends do not wait for answers, or nobody knows."""
 
 
 class Known(NamedTuple):
@@ -109,8 +113,8 @@ class Run(NamedTuple):
     numbers: Mapping[tuple[str, str], Known]
     """By metric and statistic; a rate or a share has it in `mean`."""
     requests: Requests | None = None
-    digest: str | None = None
-    """Of all that was asked: where it is equal, requests with equal keys are the same work."""
+    planned: int | None = None
+    """How many requests `asked["dataset"]`, where it is a digest, was made of."""
     surroundings: Mapping[str, str] = {}
     """Where it ran; no part of the comparison."""
     verdict: str | None = None

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from loadstone.compare import material
-from loadstone.compare.pairs import paired as pair_up
+from loadstone.compare import material, pairs
 from loadstone.compare.result import Row
 from loadstone.compare.sides import (
     LATENCIES,
@@ -26,7 +25,7 @@ from loadstone.compare.sides import (
 )
 from loadstone.compare.words import verdict
 from loadstone.errors import UsageError
-from loadstone.estimate.ratio import LEVEL, Ratio, Untold, compared, of_intervals, over_runs
+from loadstone.estimate.ratio import ALPHA, Ratio, Untold, compared, of_intervals, over_runs
 from loadstone.estimate.tails import holm
 
 HEADLINES = (
@@ -50,6 +49,26 @@ class Found(NamedTuple):
     a: float | None
     b: float | None
     ratio: Ratio | Untold
+    pairs: int | None = None
+    """Over so many requests alone, which are not all of both sides; `a` and `b` are of all."""
+
+
+class Material(NamedTuple):
+    """The requests that statistics are drawn from."""
+
+    a: Requests
+    b: Requests
+    paired: bool
+
+
+class Chosen(NamedTuple):
+    """Those of one run each: for latencies the pairs alone, for rates and shares all that each run sent.
+
+    What a request without a partner did, or the time it took, is part of a rate all the same.
+    """
+
+    latencies: Material
+    rest: Material
 
 
 def rows(
@@ -66,22 +85,23 @@ def rows(
     The headline is one question, asked before anything was seen, and is judged by itself. All other rows are judged together:
     of m of them, where none differs, one is said to in at most 5 % of all comparisons (Holm).
     """
+    chosen = _chosen(first, other, paired)
     found = [
         one
         for metric in METRICS
         if metric in metrics
         for stat in (STATS if metric in LATENCIES else ("mean",))
-        if (one := _found(metric, stat, first, other, paired, seed)) is not None
+        if (one := _found(metric, stat, first, other, paired, chosen, seed)) is not None
     ]
     found = [one for one in found if one.metric != FROM_DUE or _waited(one, found)]
     main = _headline(found, headline)
     rest = [one for one in found if one is not main and isinstance(one.ratio, Ratio)]
     adjusted = holm([one.ratio.tail for one in rest if isinstance(one.ratio, Ratio)])
     beside = {id(one): tail for one, tail in zip(rest, adjusted, strict=True)}
-    level = LEVEL / max(len(rest), 1)
+    alpha = ALPHA / max(len(rest), 1)
     ordered = sorted(found, key=lambda one: one is not main)
     return tuple(
-        _row(one, first, other, one is main, beside.get(id(one)), LEVEL if one is main else level)
+        _row(one, first, other, one is main, beside.get(id(one)), ALPHA if one is main else alpha)
         for one in ordered
     )
 
@@ -120,7 +140,23 @@ def _headline(found: list[Found], asked: tuple[str, str] | None) -> Found | None
     return next((by[name] for name in wanted if name in by), None)
 
 
-def _found(metric: str, stat: str, first: Side, other: Side, paired: bool, seed: int) -> Found | None:
+def _chosen(first: Side, other: Side, paired: bool) -> Chosen | None:
+    """None where single requests are not known of both, or where a side is several runs."""
+    a, b = first.run.requests, other.run.requests
+    if a is None or b is None or len(first.runs) > 1 or len(other.runs) > 1:
+        return None
+    apart = Material(a, b, False)
+    if not paired:
+        return Chosen(apart, apart)
+    left, right = pairs.paired(a, b)
+    whole = len(left.sent_s) == len(a.sent_s) == len(b.sent_s)
+    together = Material(left, right, True)
+    return Chosen(together, together if whole else apart)
+
+
+def _found(
+    metric: str, stat: str, first: Side, other: Side, paired: bool, chosen: Chosen | None, seed: int
+) -> Found | None:
     a, b = _number(first, metric, stat), _number(other, metric, stat)
     if a is None or b is None:
         return None
@@ -131,7 +167,7 @@ def _found(metric: str, stat: str, first: Side, other: Side, paired: bool, seed:
             for side in (first, other)
         ]
         return Found(metric, stat, a, b, over_runs(*values, paired=paired, difference=difference))
-    return _of_one_run(metric, stat, first.run, other.run, paired, difference, seed)
+    return _of_one_run(metric, stat, first.run, other.run, chosen, seed)
 
 
 def _number(side: Side, metric: str, stat: str) -> float | None:
@@ -139,53 +175,46 @@ def _number(side: Side, metric: str, stat: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _of_one_run(metric: str, stat: str, a: Run, b: Run, paired: bool, difference: bool, seed: int) -> Found:
-    mine, theirs = a.numbers[metric, stat], b.numbers[metric, stat]
-    untold = Found(metric, stat, mine.value, theirs.value, Untold(SUMMARY, _change(mine, theirs, difference)))
-    if a.requests is None or b.requests is None:
+def _of_one_run(metric: str, stat: str, a: Run, b: Run, chosen: Chosen | None, seed: int) -> Found:
+    mine, theirs, difference = a.numbers[metric, stat], b.numbers[metric, stat], metric in SHARES
+    change = _change(mine, theirs, difference)
+    untold = Found(metric, stat, mine.value, theirs.value, Untold(SUMMARY, change))
+    if chosen is None or a.requests is None or b.requests is None:
         return untold._replace(ratio=_by_intervals(mine, theirs, difference) or untold.ratio)
-    if stat in STATS and metric in LATENCIES:
-        needed = [n for one in (a.requests, b.requests) if (n := material.too_few(metric, stat, one))]
+    drawn = chosen.latencies if metric in LATENCIES else chosen.rest
+    if metric in LATENCIES:
+        needed = [n for one in drawn[:2] if (n := material.too_few(metric, stat, one))]
         if needed:
             reason = f"too few samples: {stat} takes {max(needed):,} of each side."
-            return untold._replace(ratio=Untold(reason, _change(mine, theirs, difference)))
-    left, right = pair_up(a.requests, b.requests) if paired else (a.requests, b.requests)
-    return _judged(untold, metric, stat, left, right, paired, difference, seed)
-
-
-def _judged(
-    untold: Found,
-    metric: str,
-    stat: str,
-    left: Requests,
-    right: Requests,
-    paired: bool,
-    difference: bool,
-    seed: int,
-) -> Found:
-    one = material.statistic(metric, stat, left)
-    two = material.statistic(metric, stat, right, partner=left if paired else None)
-    if one is None or two is None:
-        change = untold.ratio.value
+            return untold._replace(ratio=Untold(reason, change))
+    ratio = _ratio(metric, stat, drawn, seed)
+    if ratio is None:
         return untold._replace(ratio=Untold(UNTIMED if metric in RATES else SUMMARY, change))
-    if paired and metric in RATES:
+    over = _pairs(metric, drawn, a.requests, b.requests)
+    if over is None and change is not None and metric not in a.requests.pooled:
+        # The change is that of the numbers beside it; gaps may be read more finely here than in a report.
+        ratio = ratio._replace(value=change)
+    return untold._replace(ratio=ratio, pairs=over)
+
+
+def _ratio(metric: str, stat: str, drawn: Material, seed: int) -> Ratio | Untold | None:
+    one = material.statistic(metric, stat, drawn.a)
+    two = material.statistic(metric, stat, drawn.b, partner=drawn.a if drawn.paired else None)
+    if one is None or two is None:
+        return None
+    if drawn.paired and metric in RATES:
         one = one._replace(end_spread=0.0)  # type: ignore[call-arg]  # a rate is a ratio of sums
-    least = _least_error(left, right) if difference else 0.0
-    ratio = compared(one, two, paired=paired, difference=difference, least_error=least, seed=seed)
-    return Found(metric, stat, one.value, two.value, ratio)
+    difference = metric in SHARES
+    least = math.hypot(*(material.least_error(metric, side) for side in drawn[:2])) if difference else 0.0
+    return compared(one, two, paired=drawn.paired, difference=difference, least_error=least, seed=seed)
 
 
-def _least_error(left: Requests, right: Requests) -> float:
-    """The error of a difference of shares, in percentage points, had each side one more hit and one more miss.
-
-    Where hardly anything was hit, or everything, the data have no spread (Agresti and Caffo, 2000).
-    """
-    variance = 0.0
-    for side in (left, right):
-        count = len(side.sent_s) + 2
-        share = (int(side.failed.sum()) + 1) / count
-        variance += share * (1 - share) / count
-    return 100 * math.sqrt(variance)
+def _pairs(metric: str, drawn: Material, a: Requests, b: Requests) -> int | None:
+    """How many requests a latency is compared over, where these are not all that have it; None: they are."""
+    if metric not in LATENCIES or not drawn.paired:
+        return None
+    over = material.count(metric, drawn.a)
+    return over if over < max(material.count(metric, a), material.count(metric, b)) else None
 
 
 def _by_intervals(mine: Known, theirs: Known, difference: bool) -> Ratio | None:
@@ -203,7 +232,7 @@ def _change(mine: Known, theirs: Known, difference: bool) -> float | None:
     return theirs.value / mine.value if mine.value > 0 else None
 
 
-def _row(one: Found, first: Side, other: Side, main: bool, adjusted: float | None, level: float) -> Row:
+def _row(one: Found, first: Side, other: Side, main: bool, adjusted: float | None, alpha: float) -> Row:
     base = Row(
         metric=one.metric,
         stat=one.stat if one.metric in LATENCIES else None,
@@ -213,12 +242,13 @@ def _row(one: Found, first: Side, other: Side, main: bool, adjusted: float | Non
         a=one.a,
         b=one.b,
         difference=one.metric in SHARES,
+        pairs=one.pairs,
         caveat=_caveat(one.metric, first.run, other.run),
     )
-    return verdict(_filled(base, one.ratio, main, adjusted, level), other.name)
+    return verdict(_filled(base, one.ratio, main, adjusted, alpha), other.name)
 
 
-def _filled(base: Row, ratio: Ratio | Untold, main: bool, adjusted: float | None, level: float) -> Row:
+def _filled(base: Row, ratio: Ratio | Untold, main: bool, adjusted: float | None, alpha: float) -> Row:
     if isinstance(ratio, Untold):
         return replace(base, change=ratio.value, reason=ratio.reason)
     low, high = ratio.interval()
@@ -230,8 +260,8 @@ def _filled(base: Row, ratio: Ratio | Untold, main: bool, adjusted: float | None
         high=high,
         probability=ratio.tail,
         adjusted=counts,
-        differs=counts < LEVEL,
-        shown_from=ratio.smallest(level),
+        differs=counts < ALPHA,
+        shown_from=ratio.smallest(alpha),
         method=ratio.method,
     )
 

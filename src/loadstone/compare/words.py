@@ -22,7 +22,8 @@ def _verdict(row: Row, name: str) -> str:
         return f"not compared: {row.reason}" if row.reason else "not compared."
     if row.differs:
         worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
-        return f"{name} is {_size(row)} {_word(row, worse)} {_interval(row)}"
+        over = f", over the {row.pairs:,} requests that have it on both sides" if row.pairs else ""
+        return f"{name} is {_size(row)} {_word(row, worse)} {_interval(row)}{over}"
     if not row.difference and row.change == row.low == row.high == 1:
         return SAME
     shown = f"no difference shown; {_amount(row, row.shown_from)} would have been"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-LEAST = 8
+SHORTEST = 8
 """A series shorter than this is taken for one of independent elements."""
 MOST_WIDENED = 2.0
 """So much at most is an error widened for what blocks cut apart; more is noise of the correlations."""
@@ -45,7 +45,7 @@ def blocks(series: Floats) -> Blocks:
     count = len(series)
     centred = series - series.mean()
     spread = float(centred @ centred) / count if count else 0.0
-    if count < LEAST or not spread > (1e-12 * max(float(np.abs(series).max()), 1e-300)) ** 2:
+    if count < SHORTEST or not spread > (1e-12 * max(float(np.abs(series).max()), 1e-300)) ** 2:
         return Blocks(1.0, 1.0, 1.0, spread)
     lags = min(count - 1, max(2 * math.ceil(math.sqrt(count)), 10))
     power = np.abs(np.fft.rfft(centred, 2 * count)) ** 2

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from loadstone.estimate import LEVEL
 from loadstone.estimate.blocks import Blocks, blocks, draws
 from loadstone.estimate.spread import spread
 from loadstone.estimate.statistic import Floats, Percentile, Statistic
 from loadstone.estimate.student import normal, t
 from loadstone.estimate.tails import two_sided
 
-LEVEL = 0.05
+ALPHA = round(1 - LEVEL, 9)
 """How often chance alone may pass for a difference."""
 POWER = 0.8
 """With which probability a difference is to be found that is said to be large enough."""
@@ -52,31 +53,31 @@ class Ratio(NamedTuple):
     @property
     def tail(self) -> float:
         """How likely chance alone is to make so large a difference."""
-        if self.error <= ROUNDING:
+        if not self.error:
             return 1.0 if abs(self.away) <= ROUNDING else 0.0
         return two_sided(self.away / self.error, self.freedom)
 
-    def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Where the true ratio (or difference) lies, but in a share `level` of all cases."""
-        half = t(self.freedom, 1 - level) * self.error
+    def interval(self, alpha: float = ALPHA) -> tuple[float, float]:
+        """Where the true ratio (or difference) lies, but in a share `alpha` of all cases."""
+        half = t(self.freedom, 1 - alpha) * self.error
         low, high = self.away - half, self.away + half
         return (low, high) if self.difference else (math.exp(max(low, -MOST)), math.exp(min(high, MOST)))
 
-    def smallest(self, level: float = LEVEL) -> float:
+    def smallest(self, alpha: float = ALPHA) -> float:
         """The smallest difference that would have been shown with a probability of 80 %: (t + z) x error.
 
         As a share of A's number (0.05: 5 %); of a difference in its unit. The normal quantile z of the power and Student's t
-        of the level add up.
+        of `alpha` add up.
         """
-        least = (t(self.freedom, 1 - level) + NormalDist().inv_cdf(POWER)) * self.error
+        least = (t(self.freedom, 1 - alpha) + NormalDist().inv_cdf(POWER)) * self.error
         return least if self.difference else math.expm1(min(least, MOST))
 
-    def power(self, change: float, level: float = LEVEL) -> float:
+    def power(self, change: float, alpha: float = ALPHA) -> float:
         """The probability with which a true change is shown (0.03: B is 3 % above A; of a difference in its unit)."""
-        if self.error <= ROUNDING:
+        if not self.error:
             return 1.0
         away = abs(change if self.difference else math.log1p(change)) / self.error
-        needed = t(self.freedom, 1 - level)
+        needed = t(self.freedom, 1 - alpha)
         chance = NormalDist()
         return chance.cdf(away - needed) + chance.cdf(-away - needed)
 
@@ -120,9 +121,10 @@ def compared(
         return Untold("resamples of so few values have no spread.", value)
     # How well an error is known itself: by the blocks there are, and by how unequal stretches of the run are.
     freedoms = [min(1.5 * len(series) / one.length, spread(series).freedom) for one, series in hang]
+    error = max(math.hypot(*errors), least_error)
     return Ratio(
         value,
-        max(math.hypot(*errors), least_error),
+        error if error > ROUNDING else 0.0,
         _welch(errors, freedoms),
         "block bootstrap of pairs" if paired else "block bootstrap",
         difference,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from loadstone.compare import material
+from loadstone.compare.importers._document import number
 from loadstone.compare.sides import LATENCIES, METRICS, STATS, Known, Requests
 
 
@@ -17,3 +21,12 @@ def of_requests(requests: Requests) -> dict[tuple[str, str], Known]:
             if statistic is not None and np.isfinite(statistic.value):
                 found[metric, stat] = Known(statistic.value)
     return found
+
+
+def told(
+    found: Mapping[str, Any], times: Mapping[str, str], stats: Mapping[str, str], rates: Mapping[str, str]
+) -> dict[tuple[str, str], Known]:
+    """The statistics in a summary whose keys are `mean_ttft_ms`, and its rates; the mappings turn their words into ours."""
+    keys = {f"{word}_{name}_ms": (ours, stat) for name, ours in times.items() for word, stat in stats.items()}
+    keys |= {name: (ours, "mean") for name, ours in rates.items()}
+    return {ours: Known(value) for key, ours in keys.items() if (value := number(found.get(key))) is not None}

@@ -25,7 +25,7 @@ def run(path: str, document: Document) -> Run:
         tool=f"loadstone {report['loadstone_version']}",
         asked=asked(report),
         numbers=numbers(report["metrics"]),
-        digest=_dataset(report).get("digest"),
+        planned=report["outcomes"]["planned"] if _dataset(report) else None,
         surroundings=surroundings(report),
         verdict=certificate["verdict"],
         headline=certificate["headline"],

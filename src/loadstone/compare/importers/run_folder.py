@@ -11,9 +11,10 @@ import polars as pl
 from loadstone import folder as layout
 from loadstone.compare.importers import report_json
 from loadstone.compare.importers._document import Document
+from loadstone.compare.importers._plan import prompts
 from loadstone.compare.sides import Floats, Gaps, Ints, Requests, Run
 from loadstone.errors import LoadstoneError, UsageError
-from loadstone.folder import read_run
+from loadstone.folder import RunLog, read_run
 from loadstone.metrics import Tables, _streams, per_request
 from loadstone.metrics.goodput import met
 
@@ -34,7 +35,7 @@ def run(path: Path) -> Run:
         document = Document((msgspec.json.decode((path / layout.REPORT).read_bytes()),), lines=False)
         found = report_json.run(str(path), document)
         tables = Tables.read(pl.scan_parquet(path / layout.REQUESTS, glob=False), read_run(path))
-        return found._replace(requests=requests(tables))
+        return found._replace(requests=_with_prompts(requests(tables), path, tables.run))
     except (
         msgspec.DecodeError,
         pl.exceptions.PolarsError,
@@ -45,6 +46,14 @@ def run(path: Path) -> Run:
         LoadstoneError,
     ) as error:
         raise UsageError(f"{path}: a file of the run is damaged or of another version: {error}.") from None
+
+
+def _with_prompts(found: Requests | None, path: Path, log: RunLog) -> Requests | None:
+    """The same with what each was sent, and rows counted from the first measured one: how long the warm-up was is no matter."""
+    if found is None or found.keys is None:
+        return found
+    first = min((phase.first_row for phase in log.phases if phase.kind == "measured"), default=0)
+    return found._replace(keys=found.keys - first, prompts=prompts(path / layout.PLAN, found.keys))
 
 
 def requests(tables: Tables) -> Requests | None:
@@ -70,7 +79,16 @@ def requests(tables: Tables) -> Requests | None:
         pooled_sums={POOLED: ((shape.span_ns / 1e6 * (later > 0))[order], later[order])},
         good=np.where(judged, met(tables), np.nan)[order] if tables.goodput else None,
         keys=tables.number("request")[order].astype(np.int64),
+        held_s=_held_s(tables, order),
     )
+
+
+def _held_s(tables: Tables, order: Ints) -> Floats | None:
+    """How long requests were in their slots, where nothing else says when they are sent: no due time, in any phase."""
+    if any(load.timed for load in tables.loads):
+        return None
+    held: Floats = tables.ms("sent_ns", "done_ns")[order] / 1000
+    return held
 
 
 def _within(windows: list[tuple[int, int]], sent_ns: Floats) -> Floats:

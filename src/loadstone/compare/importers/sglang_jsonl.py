@@ -15,7 +15,7 @@ from loadstone.compare.importers import _numbers
 from loadstone.compare.importers._asked import endpoint, load
 from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled
 from loadstone.compare.importers.vllm_json import of_arrays
-from loadstone.compare.sides import Known, Requests, Run
+from loadstone.compare.sides import Requests, Run
 
 NATIVE = ("sglang", "sglang-native")
 STATS = {"mean": "mean", "median": "p50", "p90": "p90", "p99": "p99"}
@@ -49,17 +49,7 @@ def run(path: str, document: Document) -> Run:
         "itl": "inter_token_latency" if native else "inter_chunk_latency",
         "e2e_latency": "request_latency",
     }
-    known = {
-        (ours, stat): Known(value)
-        for theirs, ours in names.items()
-        for word, stat in STATS.items()
-        if (value := number(found.get(f"{word}_{theirs}_ms"))) is not None
-    }
-    known |= {
-        (ours, "mean"): Known(value)
-        for theirs, ours in RATES.items()
-        if (value := number(found.get(theirs))) is not None
-    }
+    known = _numbers.told(found, names, STATS, RATES)
     detailed = _requests(found) if "ttfts" in found and "itls" in found else None
     if detailed is not None:
         known = {**_numbers.of_requests(detailed), **known}

@@ -43,17 +43,7 @@ def run(path: str, document: Document) -> Run:
     found = document.first
     if not number(found["completed"]):
         raise Damaged("no request of it succeeded, so its numbers are zeros that stand for nothing")
-    known = {
-        (ours, stat): Known(value)
-        for theirs, ours in NAMES.items()
-        for word, stat in STATS.items()
-        if (value := number(found.get(f"{word}_{theirs}_ms"))) is not None
-    }
-    known |= {
-        (ours, "mean"): Known(value)
-        for theirs, ours in RATES.items()
-        if (value := number(found.get(theirs))) is not None
-    }
+    known = _numbers.told(found, NAMES, STATS, RATES)
     detailed = _requests(found) if all(name in found for name in DETAILS) else None
     if (failed := number(found.get("failed"))) is not None:
         known["error_rate", "mean"] = Known(100 * failed / (failed + found["completed"]))
