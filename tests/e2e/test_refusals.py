@@ -174,7 +174,7 @@ def test_a_field_that_the_server_does_not_take_is_left_out_of_the_run(good, scri
 
     server = scripted(strict, strict)
     run = good(
-        f"--url {server.url} --model m --streaming --isl 16 --osl 4 --request-count 3 --extra-inputs ignore_eos:true"
+        f"--url {server.url} --model m --streaming --isl 16 --osl 3 --request-count 3 --extra-inputs ignore_eos:true"
     )
     assert run.counts == {"ok": 3}
     assert {frozenset(call.body) for call in server.posts if call.row is not None} == {

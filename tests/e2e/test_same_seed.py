@@ -11,6 +11,12 @@ CLOSED = "--streaming --isl 24 --isl-stddev 6 --osl 4 --concurrency 6 --request-
 
 
 @pytest.fixture(scope="module")
+def engine(simulate):
+    """One without a prefix cache: what is asked a second time takes as long as the first, and the certificate has no word to say."""
+    return simulate("--step-ms 1 --no-enable-prefix-caching")
+
+
+@pytest.fixture(scope="module")
 def first(good, engine):
     return good(f"--url {engine.url} {OPEN} --seed 42 --workers 1")
 

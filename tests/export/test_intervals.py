@@ -77,6 +77,12 @@ def test_a_rate_has_its_interval_behind_it(metrics):
     assert any(line.endswith("9.87 requests/s [9.71 to 10.0]") for line in rates(metrics, 80))
 
 
+def test_where_there_is_no_room_for_intervals_the_rates_stand_alone(metrics):
+    wide, narrow = ([line for line in rates(metrics, width) if "9.87" in line] for width in (60, 40))
+    assert wide[0].endswith("requests/s [9.71 to 10.0]")
+    assert narrow[0].endswith("9.87 requests/s")
+
+
 def test_without_intervals_nothing_is_shown(valid):
     assert intervals(valid.metrics, 100) == []
     assert list(about_intervals(valid.metrics, 100)) == []

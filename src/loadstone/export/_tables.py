@@ -272,22 +272,25 @@ def rates_shown(metrics: Metrics) -> list[str]:
 
 
 def rates(metrics: Metrics, width: int) -> list[str]:
-    """The metrics that are one number each, in two columns where there is room."""
+    """The metrics that are one number each, in two columns where there is room, and without intervals where there is none."""
     names = rates_shown(metrics)
     beside = [_entries(metrics, names[start::2]) for start in (0, 1)]
     pairs = [GAP.join(pair).rstrip() for pair in zip_longest(*beside, fillvalue="")]
     if max(map(cell_len, pairs), default=0) <= width:
         return pairs
-    return [entry.rstrip() for entry in _entries(metrics, names)]
+    entries = [entry.rstrip() for entry in _entries(metrics, names)]
+    if max(map(cell_len, entries)) <= width:
+        return entries
+    return [entry.rstrip() for entry in _entries(metrics, names, intervals=False)]
 
 
-def _entries(metrics: Metrics, names: Sequence[str]) -> list[str]:
-    """One below the other: what it is called, its number, its unit."""
+def _entries(metrics: Metrics, names: Sequence[str], *, intervals: bool = True) -> list[str]:
+    """One below the other: what it is called, its number, its unit, its interval."""
     if not names:
         return []
     labels = _column([RATES[name] for name in names], left)
     numbers = _column([figures(metrics[name].mean) for name in names], right)
-    units = [printable(metrics[name].unit) + _beside(metrics[name]) for name in names]
+    units = [printable(metrics[name].unit) + (_beside(metrics[name]) if intervals else "") for name in names]
     return _column(list(map("{}  {} {}".format, labels, numbers, units)), left)
 
 
