@@ -38,6 +38,7 @@ MEASUREMENTS = (
     "engine_speed",
     "certificate",
     "coverage",
+    "rates",
 )
 ON_REQUEST = ("calibration", "compare_power", "against")
 """What needs a server of somebody else's."""

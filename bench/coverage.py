@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from bench import elsewhere
 from bench.ground import Ground
 from bench.table import Item
-from loadstone.estimate import Estimate, batches, order
+from loadstone.estimate import Estimate, batches, order, rates
 from loadstone.estimate.share import share
 from loadstone.metrics import Number
-from loadstone.metrics._evenly import in_parts
 from loadstone.report import Interval
 from loadstone.summary.intervals import of_number
 
@@ -225,9 +224,9 @@ def _of_queue(load: float, sent: Floats, times: Floats) -> Found:
 def _goodput(per_second: float, limit: float, sent: Floats, times: Floats) -> Found:
     met = times <= limit
     yield "goodput, share", share(met, times), OBJECTIVE
-    done = sent + times
-    rate = in_parts(done, met.astype(np.float64), float(done.max()))
-    goodput = Number(float(rate.mean()), None, rate, met, times)
+    hits = met.astype(np.float64)
+    paced = rates.open_loop(sent, sent + times, by_time=False)
+    goodput = Number(float(hits.sum() / paced.spent.sum()), None, (hits, paced), met, times)
     yield "goodput, rate", of_number(goodput)["mean"], per_second * OBJECTIVE
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from loadstone.estimate.rates import open_loop
 from loadstone.histogram import Histogram
 from loadstone.metrics import Number, Samples, all_metrics
-from loadstone.metrics._evenly import evenly, in_parts
 from loadstone.summary.intervals import STATS, of_number, of_samples
 from loadstone.summary.measure import measure
 
@@ -52,10 +52,10 @@ def test_a_rate_has_one(run, name):
 
 
 @pytest.mark.parametrize(("name", "percent"), [("error_rate", 10.0), ("goodput_attainment", None)])
-def test_a_share_has_wilsons(run, name, percent):
+def test_a_share_has_the_exact_one(run, name, percent):
     result = found(name, run)
     interval = result.intervals["mean"]
-    assert interval.method == "Wilson"
+    assert interval.method == "Clopper-Pearson"
     assert 0 < interval.low < result.mean < interval.high < 100
     assert percent is None or result.mean == percent
 
@@ -70,7 +70,7 @@ def test_a_small_part_says_what_it_takes(run):
     assert found("request_latency", few).intervals["p50"].reason == (
         "there are 9 samples, and an interval takes 20."
     )
-    assert found("request_throughput", few).intervals["mean"].needs == 80
+    assert found("request_throughput", few).intervals["mean"].needs == 20
 
 
 def test_samples_come_in_the_order_of_sending(tables, answer):
@@ -83,18 +83,6 @@ def test_samples_come_in_the_order_of_sending(tables, answer):
 def test_one_that_was_never_sent_stands_where_it_was_due(tables, answer):
     unsent = answer(sent=None, due=1.0, outcome="not-sent")
     assert tables(answer(50, sent=30), unsent, answer(5, sent=0)).sending_order.tolist() == [2, 1, 0]
-
-
-def test_the_parts_of_a_window_add_up_to_the_rate(run):
-    parts = evenly(run, run.succeeded.astype(float))
-    assert len(parts) == 108 // 4
-    assert parts.mean() == pytest.approx(all_metrics()["request_throughput"].result(run).value)
-
-
-def test_what_was_done_is_put_into_its_part():
-    at = np.array([0.0, 1.0, 2.0, 3.0, 5.0, 7.9, 8.0, 4.0, 3.9])
-    amounts = np.array([1, 1, 1, 1, 2, 2, 2, 0.0, 4])
-    assert in_parts(at, amounts, 8.0).tolist() == [(1 + 1 + 1 + 1 + 4) / 4, (2 + 2 + 2) / 4]
 
 
 def test_gaps_have_those_of_their_parts():
@@ -119,15 +107,6 @@ def test_a_number_that_nothing_is_known_of_has_none():
 
 
 def test_a_rate_is_never_below_nothing():
-    seldom = np.zeros(100)
+    seldom, sent = np.zeros(100), np.arange(100.0)
     seldom[50] = 1.0
-    assert of_number(Number(0.01, evenly=seldom))["mean"].low == 0
-
-
-def test_a_rate_of_hits_is_known_no_better_than_their_share():
-    """Hits come evenly, but half the run has misses: the share's interval is the wider one, and the rate has it."""
-    hits = np.repeat([True, False, True, False], 100)
-    found = of_number(Number(20.0, evenly=np.full(100, 20.0) + np.arange(100) % 2, hits=hits))["mean"]
-    of_share = of_number(Number(50.0, hits=hits))["mean"]
-    assert (found.low, found.high) == pytest.approx((20 * of_share.low / 50, 20 * of_share.high / 50))
-    assert found.high - found.low > 10
+    assert of_number(Number(0.01, rate=(seldom, open_loop(sent, sent + 1, by_time=False))))["mean"].low > 0

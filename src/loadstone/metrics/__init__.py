@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from loadstone import registry
 from loadstone.errors import UsageError
+from loadstone.estimate.rates import Paced
 from loadstone.histogram import Histogram
 from loadstone.metrics._hardware import energy_j, price_second, unpowered, unpriced
 from loadstone.metrics._tables import Tables, capped, limited
@@ -89,14 +90,15 @@ class Samples(NamedTuple):
 class Number(NamedTuple):
     """A metric that is one number, with a note, and what its interval is made from.
 
-    `evenly` is the same number over equal parts of the window, in time order: the value is their mean. `hits` says of each
-    thing that was counted, in the order of sending, whether it was one: the value is their share in percent; `values` are
-    those that made them hits or not. With both it is a rate of hits. Without either the number has no interval.
+    `rate` is what each request brought and the time that it took up, in the order of sending: the value is the one sum over the
+    other. `hits` says of each thing that was counted, in the order of sending, whether it was one: the value is their share
+    in percent; `values` are those that made them hits or not. With both it is a rate of hits. Without either the number
+    has no interval.
     """
 
     value: float
     note: str | None = None
-    evenly: Floats | None = None
+    rate: tuple[Floats, Paced] | None = None
     hits: NDArray[np.bool_] | None = None
     values: Floats | None = None
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loadstone.config import Config
 from loadstone.folder import PhaseLog, RunLog
-from loadstone.metrics import _columns, _flow, _pauses, _streams
+from loadstone.metrics import _columns, _flow, _pace, _pauses, _streams
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.outcome import (
@@ -95,6 +95,14 @@ class Tables:
     def part(self, chosen: NDArray[np.bool_]) -> Tables:
         """As `only`, with the windows of these tables, so that the rates of the parts of a whole add up to its own."""
         return replace(self.only(chosen), _whole=self)
+
+    @property
+    def whole(self) -> tuple[Tables, Ints]:
+        """The tables that have the window of these by themselves, and where in them these requests stand."""
+        if self._whole is None:
+            return self, np.arange(len(self._at))
+        whole, _ = self._whole.whole
+        return whole, np.searchsorted(whole._at, self._at)
 
     @property
     def apart(self) -> bool:
@@ -394,6 +402,11 @@ class Tables:
     def several_choices(self) -> NDArray[np.bool_]:
         """For every request, whether its response held more than one answer."""
         return (self.requests["choices"] > 1).fill_null(False).to_numpy()
+
+    @cached_property
+    def pace(self) -> _pace.Pace | None:
+        """Which time each request took up, of the window; None where none passed."""
+        return _pace.pace(self)
 
     @cached_property
     def shape(self) -> _streams.Shape:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loadstone.figures import counted
 from loadstone.metrics import Missing, Number, Result, Tables, all_metrics, metric, per_request
-from loadstone.metrics._evenly import evenly
+from loadstone.metrics._pace import paced
 from loadstone.metrics.throughput import left_out
 from loadstone.stats import Floats
 
@@ -24,7 +24,7 @@ ORDER = 30
 def goodput(tables: Tables) -> Result:
     """Requests that met every objective / window (request goodput, as in DistServe and vLLM)."""
     good = met(tables).astype(float)
-    return Number(float(good.sum() / tables.window_s), None, evenly(tables, good), *_hits(tables))
+    return Number(float(good.sum() / tables.window_s), None, paced(tables, good), *_hits(tables))
 
 
 @metric("good_request_count", unit="requests", better="higher", needs=("objectives", "attempt"))
@@ -41,7 +41,7 @@ def token_goodput(tables: Tables) -> Result:
     if unknown.any() and not known.any():
         return Missing("the number of tokens is not known for any answer that met them.")
     brought = np.where(known, tokens, 0.0)
-    return Number(float(brought.sum() / tables.window_s), left_out(unknown), evenly(tables, brought))
+    return Number(float(brought.sum() / tables.window_s), left_out(unknown), paced(tables, brought))
 
 
 @metric("goodput_attainment", unit="%", better="higher", needs=("objectives", "attempt"))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loadstone.figures import brief, counted
 from loadstone.metrics import Each, Missing, Number, Result, Tables, metric
-from loadstone.metrics._evenly import evenly
+from loadstone.metrics._pace import paced
 from loadstone.metrics.latency import mean_gap_ms, time_to_first_token
 from loadstone.stats import Floats
 
@@ -26,7 +26,7 @@ _UNKNOWN = "the number of tokens is not known for any answer."
 def request_throughput(tables: Tables) -> Result:
     """Successful requests / window."""
     succeeded = tables.succeeded.astype(float)
-    return Number(float(succeeded.sum() / tables.window_s), evenly=evenly(tables, succeeded))
+    return Number(float(succeeded.sum() / tables.window_s), rate=paced(tables, succeeded))
 
 
 @metric("output_token_throughput", unit="tokens/s", better="higher", needs=("success", "window"))
@@ -142,7 +142,7 @@ def _rate(tables: Tables, *columns: str) -> Number | Missing:
     if not known.any():
         return Missing(_UNKNOWN)
     tokens = np.where(known, totals, 0.0)
-    return Number(float(tokens.sum() / tables.window_s), left_out(unknown), evenly(tables, tokens))
+    return Number(float(tokens.sum() / tables.window_s), left_out(unknown), paced(tables, tokens))
 
 
 def _sending_ns(tables: Tables) -> tuple[int, int] | None:

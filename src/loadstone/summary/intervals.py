@@ -1,7 +1,7 @@
 """The intervals of one metric: how far its mean, its percentiles or its value can be trusted.
 
 Samples that are one value a request come in the order of sending, a pooled distribution (gaps between tokens) as
-histograms of equal parts of the run, a rate as what was done in equal parts of the window, a share as its hits and misses.
+histograms of equal parts of the run, a rate as what each brought and the time it took up, a share as its hits and misses.
 Levels over time (concurrency), counts and extremes have none; nor have the percentiles with the requests cut off,
 which rest on an assumption that no interval would hold. What each rests on: docs/statistics.md.
 """
@@ -12,11 +12,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from loadstone.estimate import LEAST, LEVEL, Estimate, batches, order, withheld
+from loadstone.estimate import LEVEL, Estimate, batches, order, rates
 from loadstone.estimate.share import share
 from loadstone.histogram import Histogram
 from loadstone.metrics import Number, Samples
-from loadstone.metrics._evenly import PER_PART
 from loadstone.report import Interval
 from loadstone.stats import PERCENTILES, Floats
 
@@ -44,21 +43,13 @@ def _mean(values: Floats) -> Estimate:
 
 
 def of_number(found: Number) -> dict[str, Interval]:
-    """That of a rate or a share; empty where neither its parts nor its hits are known."""
+    """That of a rate or a share; empty where neither its pace nor its hits are known."""
     hits = None if found.hits is None else share(found.hits, found.values)
-    if found.evenly is not None:
-        return _told({"mean": _no_better(_rate(found.evenly), found, hits)})
+    if found.rate is not None:
+        return _told({"mean": _no_better(rates.rate(*found.rate), found, hits)})
     if hits is not None:
         return _told({"mean": hits._replace(low=_percent(hits.low), high=_percent(hits.high))})
     return {}
-
-
-def _rate(evenly: Floats) -> Estimate:
-    if len(evenly) < LEAST:
-        needs = LEAST * PER_PART
-        return withheld(batches.METHOD, f"the interval of a rate takes {needs} requests that ended.", needs)
-    found = batches.mean(evenly)
-    return found._replace(low=max(found.low or 0.0, 0.0), effective=None)
 
 
 def _no_better(rate: Estimate, found: Number, hits: Estimate | None) -> Estimate:
