@@ -6,8 +6,7 @@ import pytest
 
 from loadstone.config import Config, EndpointConfig, InputConfig, LoadConfig, SloConfig
 from loadstone.errors import UsageError
-from loadstone.estimate.share import wilson
-from loadstone.estimate.student import normal
+from loadstone.estimate.clopper_pearson import low
 from loadstone.metrics import _objectives
 from loadstone.plan import schedule
 from loadstone.watching import NO_END, measured_rows, watched
@@ -37,9 +36,7 @@ def refusal(slo, **load):
 def test_so_many_that_the_verdict_on_all_that_are_planned_would_be_fail():
     [one] = found("error_rate<1%")
     assert (one.planned, one.failures, one.limits) == (1000, True, {})
-    assert (
-        wilson(one.most / 1000, 1000, normal())[0] <= 0.01 < wilson((one.most + 1) / 1000, 1000, normal())[0]
-    )
+    assert low(one.most / 1000, 1000) <= 0.01 < low((one.most + 1) / 1000, 1000)
 
 
 def test_a_percentile_counts_answers_and_its_adjusted_one_failures_too():

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.config import Config
 from loadstone.errors import UsageError
+from loadstone.estimate import clopper_pearson
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.beyond import VALUES
@@ -96,13 +97,10 @@ def _allowed(planned: int, share: float | None) -> int:
     """
     if share is None:
         return 0
-    from loadstone.estimate.share import wilson  # numpy: only when it is needed this early
-    from loadstone.estimate.student import normal
-
     low, high = 0, planned
     while low < high:
         middle = (low + high + 1) // 2
-        if wilson(middle / planned, planned, normal())[0] > share:
+        if clopper_pearson.low(middle / planned, planned) > share:
             high = middle - 1
         else:
             low = middle

@@ -7,17 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.estimate import LEAST
-from loadstone.estimate.share import share, wilson
-
-
-@pytest.mark.parametrize(
-    ("hits", "n", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (1, 10, 0.0179, 0.4042), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
-)  # fmt: skip
-def test_wilsons_values(hits, n, low, high):
-    """81 of 263 is the example of Newcombe (1998)."""
-    assert wilson(hits / n, n, 1.959964) == pytest.approx((low, high), abs=5e-5)
+from loadstone.estimate import LEAST, clopper_pearson
+from loadstone.estimate.share import share
 
 
 @given(st.lists(st.booleans(), min_size=LEAST, max_size=300))
@@ -27,15 +18,18 @@ def test_the_share_is_in_its_interval(hits):
     assert found.effective <= len(hits)
 
 
-def test_without_a_miss_it_is_wilsons_with_all():
+def test_without_a_miss_it_is_the_rule_of_three():
     found = share(np.ones(1_000, np.bool_))
-    assert (found.low, found.high) == pytest.approx((1_000 / (1_000 + 1.959964**2), 1.0))
+    assert (found.low, found.high) == pytest.approx((0.025 ** (1 / 1_000), 1.0))
 
 
 def test_hits_that_stand_alone_have_the_textbooks():
     mixed = np.random.default_rng(1).random(2_000) < 0.9
     found = share(mixed)
-    assert (found.low, found.high) == pytest.approx(wilson(mixed.mean(), 2_000, 1.959964), abs=1e-6)
+    assert (found.low, found.high) == (
+        clopper_pearson.low(mixed.mean(), 2_000),
+        clopper_pearson.high(mixed.mean(), 2_000),
+    )
     assert found.effective == 2_000
 
 
@@ -57,7 +51,14 @@ def test_misses_in_the_crowds_of_a_skewed_load_reach_farther_down_than_hits_alon
     met = waits < 3
     plain, known = share(met), share(met, waits)
     assert known.low < plain.low
-    assert known.high < plain.high
+    assert known.effective == plain.effective
+
+
+def test_a_few_misses_count_no_more_than_the_crowds_of_the_values_allow():
+    waits = np.cumsum(np.random.default_rng(4).normal(0, 1, 3_000))
+    few = np.ones(3_000, np.bool_)
+    few[::300] = False
+    assert share(few, waits).low < 0.98 < 0.99 < share(few).low
 
 
 def test_too_few_have_none():

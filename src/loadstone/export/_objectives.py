@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.export._tables import label
+from loadstone.export._tables import INFINITE, label
 from loadstone.figures import brief, counted
 from loadstone.report import Report, SloVerdict
 from loadstone.terminal import paint, printable, wrap
@@ -38,6 +38,8 @@ def promised(one: SloVerdict) -> str:
 
 
 def _value(one: SloVerdict) -> str:
+    if one.infinite:
+        return INFINITE
     return "not known" if one.value is None else f"{brief(one.value)} {one.unit}"
 
 
