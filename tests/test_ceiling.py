@@ -65,3 +65,11 @@ def test_without_one_and_with_a_damaged_one_there_is_none():
     keep(ceiling())
     path().write_text("{")
     assert kept(HOST) is None
+
+
+@pytest.mark.parametrize(
+    "more", [{"token_us": 0.0}, {"request_us": -5.0}, {"workers": 0}, {"token_us": 1e999}]
+)
+def test_numbers_that_cannot_be_are_not_taken(more):
+    keep(ceiling(**more))
+    assert kept(HOST) is None

@@ -5,6 +5,7 @@ Kept in the user's folder for the state of programs, one file, and used only on 
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,13 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     """As many as a run has that does not say otherwise and has slots enough."""
     connections: int
     """Sockets that may be open at once, by the limits on descriptors and ports."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is of this form, and has numbers that can be: a file may hold anything."""
+        costs = (self.request_us, self.token_us)
+        possible = all(math.isfinite(cost) and cost > 0 for cost in costs)
+        return self.schema_version == SCHEMA_VERSION and possible and self.workers > 0
 
     @property
     def requests_per_s(self) -> float:
@@ -66,8 +74,7 @@ def kept(host: dict[str, Any]) -> Ceiling | None:
         found = msgspec.json.decode(path().read_bytes(), type=Ceiling)
     except (OSError, RuntimeError, msgspec.DecodeError):  # RuntimeError: a user without a home
         return None
-    whole = found.request_us > 0 and found.token_us > 0 and found.workers > 0
-    return found if found.schema_version == SCHEMA_VERSION and found.where == where(host) and whole else None
+    return found if found.usable and found.where == where(host) else None
 
 
 def keep(ceiling: Ceiling) -> Path:

@@ -55,3 +55,8 @@ def test_from_the_ceiling_on_it_is_worth_a_note(check):
     found = check((80_000, 80_000))
     assert (found.verdict, found.value) == ("NOTE", 100.0)
     assert "--workers" in found.advice
+
+
+def test_a_ceiling_that_cannot_be_is_none(check):
+    broken = msgspec.structs.replace(CEILING, token_us=0.0)
+    assert check((100, 200), told=broken).value is None

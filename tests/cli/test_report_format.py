@@ -72,3 +72,10 @@ def test_a_study_has_pages_of_its_own(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("## 2 of 2 runs count.")
     assert enter(["report", str(home), "--format", "vllm-json"]) == 2
     assert "name one of its folders" in capsys.readouterr().err
+
+
+def test_no_file_of_the_run_is_replaced(tmp_path, capsys):
+    home = run(tmp_path, capsys)
+    assert enter(["report", str(home), "--format", "markdown", "--output", str(home / "run.json")]) == 2
+    assert "is a file of the run itself" in capsys.readouterr().err
+    assert enter(["report", str(home), "--format", "markdown", "--output", str(home / "page.md")]) == 0

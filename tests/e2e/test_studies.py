@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
@@ -159,3 +160,17 @@ def test_a_link_is_no_run_of_a_study(tmp_path, capsys):
     (home / "run-2").symlink_to(tmp_path / "elsewhere")
     assert enter(["report", str(home)]) == 2
     assert "is a link" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("pause", "mark"), [("60", "VALID"), ("0", "run 2 of 3")])
+def test_a_study_that_is_interrupted_between_two_runs_is_told(pause, mark, tmp_path, started):
+    """In the cooldown, or as soon as the second run has been announced."""
+    home = tmp_path / "study"
+    words = f"--num-profile-runs 3 --profile-run-cooldown-seconds {pause} --artifact-dir {home}"
+    process = started(f"{RUN} {words}")
+    assert any(line.startswith(mark) for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    assert process.ended().code == 130
+    told = json.loads((home / "study.json").read_text())
+    assert (told["runs"][0]["exit"], told["runs"][0]["fault"]) == (0, None)
+    assert (home / "summary.txt").is_file()

@@ -20,13 +20,13 @@ def headroom(evidence: Evidence) -> Check:
     could be asked; what a worker really used is the check client_cpu, which decides. A NOTE from all of it on.
     """
     told = evidence.tables.run.environment.get("ceiling")
+    ceiling = msgspec.convert(told, Ceiling) if told else None
     workers = [log for log in evidence.tables.run.workers if log.wall_ns]
-    if not told:
+    if ceiling is None or not ceiling.usable:
         none = "not known: `loadstone calibrate` measures once what this machine's client can do."
         return answer(NAME, "VALID", None, "%", none)
     if not workers:
         return answer(NAME, "VALID", None, "%", "no worker ran long enough.")
-    ceiling = msgspec.convert(told, Ceiling)
     flights, reads = sum(log.flights for log in workers), sum(log.reads for log in workers)
     wall_s = max(log.wall_ns for log in workers) / 1e9
     used = 100 * ceiling.share(flights, max(reads - flights, 0), wall_s, len(workers)) / ROOM

@@ -10,8 +10,9 @@ import click
 
 from loadstone import folder as layout
 from loadstone import registry
+from loadstone.cli.guarded import guarded
 from loadstone.cli.sheet import SETTINGS, Given, verbose
-from loadstone.errors import Exit, LoadstoneError, UsageError
+from loadstone.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from loadstone.report import Report
@@ -56,15 +57,8 @@ def report(folder: Path, form: str | None, output: Path | None, slo: tuple[str, 
     layout.look_through(folder)
     from loadstone.rebuild import rebuild  # the analysis; not needed to find a mistake in the path
 
-    try:
+    with guarded(f"{folder}: a file of the run is damaged or missing", verbose):
         return rebuild(folder, slo=slo)
-    except LoadstoneError:
-        raise
-    except Exception as error:  # somebody else may have written anything into these files
-        if verbose:
-            raise
-        words = str(error) or type(error).__name__
-        raise LoadstoneError(f"{folder}: a file of the run is damaged or missing: {words}.") from None
 
 
 def _study_written(folder: Path, form: str, output: Path | None) -> int:
@@ -75,7 +69,7 @@ def _study_written(folder: Path, form: str, output: Path | None) -> int:
             f"--format {form}: is for one run, and {folder} is a study of several: name one of its folders, or choose"
             f" {' or '.join(PAGES)}."
         )
-    return _put(PAGES[form](read(folder)), output)
+    return _put(PAGES[form](read(folder)), folder, output)
 
 
 def _written(folder: Path, form: str, output: Path | None, slo: Sequence[str]) -> int:
@@ -84,11 +78,11 @@ def _written(folder: Path, form: str, output: Path | None, slo: Sequence[str]) -
 
     chosen = named(form)
     if not slo:
-        return _put(chosen.text(_kept(folder), folder), output)
+        return _put(chosen.text(_kept(folder), folder), folder, output)
     from loadstone import summary
 
     told = summary.summarise(folder, slo)
-    _put(chosen.text(told, folder), output)
+    _put(chosen.text(told, folder), folder, output)
     return summary.exit_code(told)
 
 
@@ -109,12 +103,17 @@ def _kept(folder: Path) -> Report:
         raise UsageError(f"{path} is damaged or of another version: {error}.") from None
 
 
-def _put(text: str, output: Path | None) -> int:
+def _put(text: str, folder: Path, output: Path | None) -> int:
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return Exit.DONE
+    from loadstone.export import replacing
+
+    if output.parent.resolve() == folder.resolve() and output.name in layout.OURS:
+        raise UsageError(f"{output}: is a file of the run itself; choose another name.")
     try:
-        output.write_text(text, encoding="utf-8")
+        with replacing(output) as file:
+            file.write(text.encode())
     except OSError as error:
         raise UsageError(f"{output}: {error.strerror}.") from None
     return Exit.DONE

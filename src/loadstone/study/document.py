@@ -54,8 +54,13 @@ def read(home: Path) -> Study:
 
 def write(home: Path, told: Study, summary: str) -> None:
     """Writes `study.json` and the summary."""
-    keep(home / FILE, msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n")
+    keep(home / FILE, encoded(told))
     keep(home / SUMMARY, f"{summary}\n")
+
+
+def encoded(told: Study) -> str:
+    """`study.json` as text."""
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"
 
 
 def keep(path: Path, text: str) -> None:

@@ -18,12 +18,13 @@ from loadstone import folder
 from loadstone.compare import Comparison
 from loadstone.config import Config
 from loadstone.errors import Exit, LoadstoneError, TargetError, UsageError, precedence
+from loadstone.interrupt import unwinding
 from loadstone.metrics import names as metric_names
 from loadstone.report import Report, SloVerdict
 from loadstone.run import run
 from loadstone.study.aggregate import Metrics, MetricSpread, RunLine, spreads
 from loadstone.study.console import render
-from loadstone.study.document import FILE, Study, keep, read, write
+from loadstone.study.document import FILE, Study, encoded, keep, read, write
 from loadstone.study.interleave import compared, rendered
 from loadstone.study.objectives import OF_ONE_RUN, code, verdicts
 from loadstone.study.pages import junit
@@ -55,20 +56,28 @@ def study(config: Config, command: str) -> Exit:
     began = datetime.now(UTC)
     done: list[_Done] = []
     why: str | None = None
-    for number, one in enumerate(plan):
-        if number and not _rest(config.runs.cooldown_s):
-            done.append(_Done(one, Exit.INTERRUPTED, None, "interrupted before it began"))
-            break
-        _say(f"run {number + 1} of {len(plan)}: {one.name}")
-        done.append(_one(one, command, first=not number))
-        if done[-1].code in (Exit.INTERRUPTED, Exit.USAGE) or done[-1].report is None:
-            break
-        whole = len(done) % len({one.side for one in plan}) == 0
-        if whole and (why := enough(wanted, _metrics(_by_side(done)).values())):
-            break
-    told = _document(done, command, seed, began, len(plan), why)
-    _drop(home, set(earlier) - {one.planned.name for one in done})
-    return _told(told, home, [one.code for one in done])
+    with unwinding():
+        try:
+            for number, one in enumerate(plan):
+                time.sleep(config.runs.cooldown_s if number else 0.0)
+                _say(f"run {number + 1} of {len(plan)}: {one.name}")
+                done.append(_one(one, command, first=not number))
+                keep(home / FILE, encoded(_document(done, command, seed, began, len(plan), None)))
+                if (report := done[-1].report) is not None:
+                    _say(f"{report.certificate.verdict}: {report.certificate.headline}")
+                if done[-1].code in (Exit.INTERRUPTED, Exit.USAGE) or done[-1].report is None:
+                    break
+                whole = len(done) % len({one.side for one in plan}) == 0
+                if whole and (why := enough(wanted, _metrics(_by_side(done)).values())):
+                    break
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            if len(done) < len(plan):
+                done.append(_Done(plan[len(done)], Exit.INTERRUPTED, None, "interrupted before it was done"))
+        told = _document(done, command, seed, began, len(plan), why)
+        _drop(home, set(earlier) - {one.planned.name for one in done})
+        return _told(told, home, [one.code for one in done])
 
 
 def rebuild(home: Path) -> Exit:
@@ -110,18 +119,7 @@ def _one(one: Planned, command: str, *, first: bool) -> _Done:
         fault = {Exit.INVALID: "it cannot be believed", Exit.FAILED: "it failed"}.get(
             code, "it was interrupted"
         )
-    if report is not None:
-        _say(f"  {report.certificate.verdict}: {report.certificate.headline}")
     return _Done(one, code, report, fault)
-
-
-def _rest(seconds: float) -> bool:
-    """Waits between two runs; False when the user does not want to."""
-    try:
-        time.sleep(seconds)
-    except KeyboardInterrupt:
-        return False
-    return True
 
 
 def _report(home: Path) -> Report | None:
