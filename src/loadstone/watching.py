@@ -19,7 +19,7 @@ NO_END = 2**63 - 1
 def watched(
     config: Config, objectives: Sequence[Objective], phases: Sequence[Phase], seed: int
 ) -> tuple[Watched, ...]:
-    """The objectives that can be missed for certain before the end.
+    """The objectives of which it can be certain before the end that this run does not meet them.
 
     Raises `UsageError` where there is none, where there are too many, or where nobody knows how many requests are planned.
     """
@@ -91,9 +91,9 @@ def _due(phase: Phase, seed: int) -> Iterator[int]:
 
 
 def _allowed(planned: int, share: float | None) -> int:
-    """The most requests beyond an objective, of so many, with which the verdict on all of them would not be FAIL.
+    """The most requests beyond an objective, of so many, with which the verdict on all of them, if each stood alone, would not be FAIL.
 
-    It is FAIL when the whole interval of their share (`estimate.share`, of independent requests) is above the share allowed.
+    It is FAIL when the whole interval of their share is above the share allowed. Requests that come in crowds take more.
     """
     if share is None:
         return 0

@@ -133,8 +133,27 @@ def test_markdown_has_intervals_beside_the_numbers(valid: Report) -> None:
     )
     lines = markdown.text(report, None).splitlines()
     assert lines[0] == "## M: VALID"
-    assert "| request latency | ms | 1,360 | 1,340 | 1,470 | 2,010 [1,900, 2,100] |" in lines
+    assert "| request latency | ms | 1,360 | 1,340 | 1,470 | 2,010 [1,900 to 2,100] |" in lines
     assert "| output throughput | 1,250 | tokens/s |" in lines
     assert any(
         line.startswith("| time to first token p99 &lt; 500 ms | **UNDECIDED** | 85.5 ms |") for line in lines
     )
+
+
+def test_markdown_says_what_is_open_above_and_what_is_thin(valid: Report) -> None:
+    latency = msgspec.structs.replace(
+        valid.metrics["request_latency"],
+        intervals={"p50": Interval(low=None, high=None), "p99": Interval(low=1900.0, high=None)},
+        thin=("p99",),
+    )
+    report = msgspec.structs.replace(valid, metrics={**valid.metrics, "request_latency": latency})
+    page = markdown.text(report, None)
+    assert r"| 1,340 | 1,470 | 2,010\~ [&gt;= 1,900] |" in page
+    assert page.count("the intervals of about 95 hold the true value") == 1
+
+
+def test_what_is_infinite_is_no_value_that_is_missing(valid: Report) -> None:
+    one = verdict("FAIL", metric="adjusted_request_latency", value=None, infinite=True)
+    report = judged(valid, one)
+    assert "FAIL       adjusted request latency p99 < 500 ms: inf." in summary(report)[2]
+    assert "| **FAIL** | inf |" in markdown.text(report, None)

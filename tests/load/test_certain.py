@@ -1,4 +1,4 @@
-"""An objective that is missed for certain ends the load."""
+"""An objective that cannot be met any more ends the load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_takes_one_more_than_may_be(beyond, over):
 
 def test_the_first_that_is_missed_is_told_with_its_numbers():
     assert certain([watch(50), watch(16), watch(0)], counters(3, 17, 9)) == (
-        "error_rate<1%: 17 requests are beyond it, and of 1,000 planned no more than 16 may be for it not to be missed"
+        "error_rate<1%: 17 requests are beyond it, so that with 1,000 planned it cannot be met any more, whatever follows"
     )
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from loadstone.export._load import load_shape
 from loadstone.export._objectives import UNBELIEVED, promised
-from loadstone.export._tables import RATES, label, rates_shown, rows_shown
+from loadstone.export._span import WITHHELD, span
+from loadstone.export._tables import INFINITE, RATES, THIN, label, rates_shown, rows_shown
 from loadstone.figures import UNKNOWN, counted, figures
 from loadstone.read.outcome import SUCCESSES
 from loadstone.report import MetricResult, Report, SloVerdict
@@ -16,13 +17,23 @@ from loadstone.terminal import printable
 
 SUMMARY = "Certificate, objectives and metrics as Markdown"
 COLUMNS = ("mean", "p50", "p90", "p99")
-INFINITE = "inf"
+ABOUT = (
+    "In brackets: the 95 % interval. Of a hundred runs like this one, the intervals of about 95 hold the true value; what differs"
+    f" from start to start of a server it cannot know. `{THIN}`: too few samples for this percentile."
+)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
 def text(report: Report, folder: Path | None) -> str:
     """The whole page."""
-    sections = (_head(report), _objectives(report), _distributions(report), _numbers(report), _ending(report))
+    sections = (
+        _head(report),
+        _objectives(report),
+        _distributions(report),
+        _numbers(report),
+        _about(report),
+        _ending(report),
+    )
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
 
@@ -63,6 +74,8 @@ def _finding(one: SloVerdict) -> str:
 
 
 def _value(one: SloVerdict) -> str:
+    if one.infinite:
+        return INFINITE
     return UNKNOWN if one.value is None else f"{figures(one.value)} {one.unit}"
 
 
@@ -86,8 +99,12 @@ def _numbers(report: Report) -> Iterator[str]:
             ("Metric", "Value", "Unit"),
             [(RATES[name], _cell(report.metrics[name], "mean"), report.metrics[name].unit) for name in shown],
         )
-        yield ""
-        yield "In brackets: where the true value lies with 95 % probability."
+
+
+def _about(report: Report) -> Iterator[str]:
+    """What brackets and marks mean; nothing where there is no number."""
+    if report.metrics:
+        yield ABOUT
 
 
 def _ending(report: Report) -> Iterator[str]:
@@ -101,11 +118,10 @@ def _cell(result: MetricResult, stat: str) -> str:
     """A statistic and its interval."""
     if stat in result.infinite:
         return INFINITE
-    interval = result.intervals.get(stat)
-    shown = figures(getattr(result, stat))
-    if interval is None or interval.low is None or interval.high is None:
-        return shown
-    return f"{shown} [{figures(interval.low)}, {figures(interval.high)}]"
+    mark = r"\~" if stat in result.thin else ""
+    told = span(result.intervals.get(stat))
+    known = f" [{_plain(told)}]" if told and told != WITHHELD else ""
+    return f"{figures(getattr(result, stat))}{mark}{known}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

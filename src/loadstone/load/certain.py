@@ -1,8 +1,9 @@
-"""Whether an objective is missed for certain while the load still lasts.
+"""Whether an objective cannot be met any more while the load still lasts.
 
 Pure: it is told the board's counters. Nothing is guessed from what has come so far, so it does not matter how often one
-looks: so many requests are beyond the limit that the verdict on all that are planned would be FAIL even if every one still
-to come were good (curtailed sampling; the verdict is the one that a run to its end would have had).
+looks: so many requests are beyond the limit that, if each stood alone, the verdict on all that are planned would be FAIL even
+were every one still to come good (curtailed sampling). That is a fact of this run: its own number is beyond the limit whatever
+follows, so it cannot PASS. Whether crowds explain it the board cannot see; the verdict on what was sent does, and may be UNDECIDED.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def certain(watched: Sequence[Watched], fields: Sequence[int]) -> str | None:
         beyond = fields[Field.BEYOND + at]
         if beyond > one.most:
             return (
-                f"{one.objective}: {beyond:,} requests are beyond it, and of {one.planned:,} planned no more than"
-                f" {one.most:,} may be for it not to be missed"
+                f"{one.objective}: {beyond:,} requests are beyond it, so that with {one.planned:,} planned it cannot be met"
+                " any more, whatever follows"
             )
     return None
