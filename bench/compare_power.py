@@ -20,6 +20,7 @@ import numpy as np
 
 from bench.ground import Ground
 from bench.table import Item
+from loadstone.compare.importers._pace import pace
 from loadstone.compare.result import Row
 from loadstone.compare.sides import Requests, Run, Side
 from loadstone.compare.verdict import rows
@@ -92,7 +93,7 @@ def run(asked: int, noise: int, slower: float, count: int) -> Run:
         gap = np.where(tokens > 1, (last - first) / (tokens - 1), np.nan)
     requests = Requests(
         sent_s=(sent - sent[0]) / 1e9,
-        end_s=float(last.max() - sent[0]) / 1e9,
+        pace=pace((sent - sent[0]) / 1e9, (last - sent[0]) / 1e9),
         succeeded=np.ones(count, np.bool_),
         failed=np.zeros(count, np.bool_),
         latencies={

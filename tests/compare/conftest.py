@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from loadstone.compare.importers._numbers import of_requests
+from loadstone.compare.importers._pace import pace
 from loadstone.compare.sides import Requests, Run, Side
 
 
@@ -23,7 +24,6 @@ def requests():
         latency = 10 * ttft
         return Requests(
             sent_s=sent,
-            end_s=float((sent + latency / 1000).max()),
             succeeded=~bad,
             failed=bad,
             latencies={
@@ -33,6 +33,7 @@ def requests():
             output_tokens=np.full(count, 10.0),
             input_tokens=np.full(count, 100.0),
             keys=np.arange(count) if keys else None,
+            pace=pace(sent, sent + latency / 1000),
             prompts=np.arange(count) if keys else None,
         )._replace(**more)
 

@@ -32,7 +32,7 @@ def test_requests_are_in_the_order_of_sending(home):
     assert requests.keys.tolist() == [0, 2, 1]
     np.testing.assert_allclose(requests.latencies["time_to_first_token"], [20, 50, 40])
     np.testing.assert_allclose(requests.latencies["request_latency"], [70, 90, 60])
-    assert requests.end_s == pytest.approx(0.26)
+    assert requests.pace.spent.sum() == pytest.approx(0.26)
 
 
 def test_gaps_are_those_of_inter_token_latency(home):

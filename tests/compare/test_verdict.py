@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from loadstone import compare
+from loadstone.compare.importers._pace import pace
 from loadstone.compare.pairs import matched, paired
 from loadstone.compare.sides import Known, Run, Side
 from loadstone.compare.words import change
@@ -125,13 +126,14 @@ def test_a_closed_loop_is_judged_by_the_time_in_its_slots(run, requests):
             slot = free.argmin()
             sent[at] = free[slot]
             free[slot] += one
-        return requests(100 * took_s, keys=False, sent_s=sent, end_s=float(free.max()), held_s=took_s)
+        return requests(100 * took_s, keys=False, sent_s=sent, pace=pace(sent, sent + took_s))
 
     a, b = run(of=closed(1)), run(of=closed(2, 1.2))
     found = compare.report([Side("A", (a,)), Side("B", (b,))])
     every_row_has_the_numbers_of(found, a, b)
     told = row(found, "request_throughput")
-    assert a.numbers["request_throughput", "mean"].value == pytest.approx(1000 / a.requests.end_s)
+    assert a.numbers["request_throughput", "mean"].value == pytest.approx(1000 / a.requests.pace.spent.sum())
+    assert a.requests.pace.spent == pytest.approx(a.requests.latencies["request_latency"] / 4000, rel=0.01)
     assert told.low < 1 / 1.2 < told.high
     assert told.differs
     assert told.high / told.low < 1.05

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from loadstone.compare.sides import LATENCIES, SHARES, STATS, Floats, Requests
+from loadstone.estimate.rates import LATENCIES as LEAST_LATENCIES
+from loadstone.estimate.rates import Paced
 from loadstone.estimate.statistic import Statistic, percentile, sums
 from loadstone.stats import BEYOND
 
@@ -77,25 +79,17 @@ def _share(metric: str, requests: Requests) -> Statistic | None:
     )
 
 
-def _rate(metric: str, requests: Requests, partner: Requests | None) -> Statistic | None:
-    """What was done over the time it took, of which every request has a part.
+def ramp(requests: Requests) -> bool:
+    """Whether the run is ramp and drain for the most part, so that its rates tell nothing of another run's."""
+    return requests.pace is not None and requests.pace.latencies < LEAST_LATENCIES
 
-    In an open loop that is the time to the next send; after the last one the answers still took a while. In a closed loop a send
-    waits for an answer, so it is the time in a slot over the mean number of slots in use (Little, 1961).
-    """
+
+def _rate(metric: str, requests: Requests, partner: Requests | None) -> Statistic | None:
+    """What was done over the time that it took up, request by request; the drain errs beside that."""
     counts = _counted(metric, requests)
-    if counts is None or len(counts) < 2 or not np.isfinite(requests.sent_s).all():
+    if counts is None or len(counts) < 2 or requests.pace is None:
         return None
-    counts, spread = np.nan_to_num(counts), _drain_spread(requests, partner)
-    first, last = float(requests.sent_s.min()), float(requests.sent_s.max())
-    drain = max(requests.end_s - last, 0.0)
-    held = None if requests.held_s is None else np.nan_to_num(requests.held_s)
-    if held is not None and held.sum() > 0:
-        return sums(counts, held * (last - first + drain) / held.sum(), 0.0, spread)
-    order = np.argsort(requests.sent_s, kind="stable")
-    gaps = np.zeros(len(counts))
-    gaps[order[:-1]] = np.diff(requests.sent_s[order])
-    return sums(counts, gaps, drain, spread)
+    return sums(np.nan_to_num(counts), requests.pace.spent, _drain_s(requests.pace, requests, partner))
 
 
 def _counted(metric: str, requests: Requests) -> Floats | None:
@@ -110,19 +104,16 @@ def _counted(metric: str, requests: Requests) -> Floats | None:
     return counts if np.isfinite(counts).any() and np.nansum(counts) > 0 else None
 
 
-def _drain_spread(requests: Requests, partner: Requests | None) -> float:
-    """By how much the last answers may take longer or shorter in another run, in seconds.
+def _drain_s(pace: Paced, requests: Requests, partner: Requests | None) -> float:
+    """By how much the drain may take longer or shorter in another run, in seconds.
 
-    As much as one latency differs from another; with a partner, whose last answers are the same, as much as theirs differ, which
-    is told once, by the second of the two.
+    With a partner, whose last answers are the same, as much as one latency differs from the partner's, which is told once, by
+    the second of the two.
     """
-    latencies = requests.latencies.get("request_latency")
-    if latencies is None:
+    if partner is None:
+        return pace.drain * float(pace.spent.sum())
+    mine, theirs = (side.latencies.get("request_latency") for side in (requests, partner))
+    if mine is None or theirs is None:
         return 0.0
-    if partner is not None:
-        theirs = partner.latencies.get("request_latency")
-        if theirs is None:
-            return 0.0
-        latencies = latencies - theirs
-    known = latencies[np.isfinite(latencies)]
-    return float(known.std()) / 1000 if len(known) else 0.0
+    apart = (mine - theirs)[np.isfinite(mine - theirs)]
+    return float(apart.std()) / 1000 if len(apart) else 0.0

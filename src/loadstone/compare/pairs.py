@@ -93,7 +93,7 @@ def _chosen(requests: Requests, at: Ints) -> Requests:
         good=None if requests.good is None else requests.good[at],
         keys=None if requests.keys is None else requests.keys[at],
         prompts=None if requests.prompts is None else requests.prompts[at],
-        held_s=None if requests.held_s is None else requests.held_s[at],
+        pace=None if requests.pace is None else requests.pace._replace(spent=requests.pace.spent[at]),
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loadstone.estimate.rates import Paced
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -71,8 +73,6 @@ class Requests(NamedTuple):
 
     sent_s: Floats
     """When they were sent, in seconds from the first."""
-    end_s: float
-    """The last event, from there as well."""
     succeeded: Bools
     failed: Bools
     """By the server; what we ended is neither."""
@@ -90,8 +90,8 @@ class Requests(NamedTuple):
     """Which row of the plan each is, from the first measured one on; None where that is not known."""
     prompts: Ints | None = None
     """A hash of what each was sent: requests with equal keys and prompts are the same work; None where it is not known."""
-    held_s: Floats | None = None
-    """Of a closed loop: how long each held its slot. None: sends do not wait for answers, or nobody knows."""
+    pace: Paced | None = None
+    """What time each took up, in seconds, which is what rates are drawn from; None where that is not known."""
 
 
 class Known(NamedTuple):

@@ -39,6 +39,7 @@ WAITED = 0.01
 """Latency from the due time has rows of its own where it is longer by this share on either side."""
 SUMMARY = "only summaries are known, which do not tell how far requests depend on each other."
 UNTIMED = "when each request was sent is not known of both."
+RAMP = "a run is ramp and drain for the most part; it takes a longer one."
 
 
 class Found(NamedTuple):
@@ -187,6 +188,8 @@ def _of_one_run(metric: str, stat: str, a: Run, b: Run, chosen: Chosen | None, s
         if needed:
             reason = f"too few samples: {stat} takes {max(needed):,} of each side."
             return untold._replace(ratio=Untold(reason, change))
+    if metric in RATES and any(map(material.ramp, drawn[:2])):
+        return untold._replace(ratio=Untold(RAMP, change))
     ratio = _ratio(metric, stat, drawn, seed)
     if ratio is None:
         return untold._replace(ratio=Untold(UNTIMED if metric in RATES else SUMMARY, change))
@@ -203,7 +206,7 @@ def _ratio(metric: str, stat: str, drawn: Material, seed: int) -> Ratio | Untold
     if one is None or two is None:
         return None
     if drawn.paired and metric in RATES:
-        one = one._replace(end_spread=0.0)  # type: ignore[call-arg]  # a rate is a ratio of sums
+        one = one._replace(apart=0.0)  # type: ignore[call-arg]  # a rate is a ratio of sums
     difference = metric in SHARES
     least = math.hypot(*(material.least_error(metric, side) for side in drawn[:2])) if difference else 0.0
     return compared(one, two, paired=drawn.paired, difference=difference, least_error=least, seed=seed)

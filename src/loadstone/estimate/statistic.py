@@ -31,22 +31,20 @@ class Sums(NamedTuple):
     numerators: Floats
     """One for each part."""
     denominators: Floats
-    end: float = 0.0
-    """What is added to the sum of the denominators once: the time that the last answers took after the last send."""
-    end_spread: float = 0.0
-    """By how much that varies from run to run."""
+    apart: float = 0.0
+    """By how much the sum of the denominators varies from run to run beside what its parts do."""
 
     @property
     def value(self) -> float:
         """The ratio; NaN without a denominator."""
-        below = float(self.denominators.sum()) + self.end
+        below = float(self.denominators.sum())
         return float(self.numerators.sum()) / below if below > 0 else math.nan
 
     def drawn(self, times: Draws, rng: np.random.Generator) -> Floats:
         """The ratio in every resample."""
-        below = times @ self.denominators + self.end
-        if self.end_spread:
-            below = np.maximum(below + self.end_spread * rng.standard_normal(len(below)), 1e-9)
+        below = times @ self.denominators
+        if self.apart:
+            below = np.maximum(below + self.apart * rng.standard_normal(len(below)), 1e-9)
         drawn: Floats = times @ self.numerators / np.where(below > 0, below, np.nan)
         return drawn
 
@@ -107,15 +105,14 @@ def part_of(count: int) -> NDArray[np.int64]:
     return np.arange(count) * min(count, PARTS) // max(count, 1)
 
 
-def sums(numerators: Floats, denominators: Floats, end: float = 0.0, end_spread: float = 0.0) -> Sums:
+def sums(numerators: Floats, denominators: Floats, apart: float = 0.0) -> Sums:
     """The ratio of sums over requests; NaN in either leaves a request out."""
     known = np.isfinite(numerators) & np.isfinite(denominators)
     part, parts = part_of(len(numerators)), min(len(numerators), PARTS)
     return Sums(
         _added(part, np.where(known, numerators, 0.0), parts),
         _added(part, np.where(known, denominators, 0.0), parts),
-        end,
-        end_spread,
+        apart,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from loadstone.compare.importers import _numbers
 from loadstone.compare.importers._document import Damaged, Document, number, pooled
+from loadstone.compare.importers._pace import pace
 from loadstone.compare.importers.aiperf_json import NAMES, TO_MS
 from loadstone.compare.sides import Floats, Requests, Run
 
@@ -62,7 +63,7 @@ def _requests(records: Sequence[Mapping[str, Any]]) -> Requests:
     there = len(gaps.values) > 0
     return Requests(
         sent_s=(starts - starts[0]) / 1e9,
-        end_s=float(np.nanmax(np.append(ends, starts[-1])) - starts[0]) / 1e9,
+        pace=pace((starts - starts[0]) / 1e9, (ends - starts[0]) / 1e9),
         succeeded=succeeded,
         failed=failed,
         latencies=latencies,

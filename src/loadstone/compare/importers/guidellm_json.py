@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from loadstone.compare.importers._document import Damaged, Document, number
+from loadstone.compare.importers._pace import pace
 from loadstone.compare.sides import Floats, Known, Requests, Run
 
 TIMES = {
@@ -109,12 +110,11 @@ def _requests(told: Any, good: float | None) -> Requests | None:
         return None
     records.sort(key=lambda pair: pair[0]["request_start_time"])
     starts = np.array([one["request_start_time"] for one, _ in records], np.float64)
-    ends = [value for one, _ in records if (value := number(one.get("request_end_time"))) is not None]
     failed = np.array([error for _, error in records])
     values = [one for one, _ in records]
     return Requests(
         sent_s=starts - starts[0],
-        end_s=float(max([*ends, starts[-1]]) - starts[0]),
+        pace=pace(starts - starts[0], _column(values, "request_end_time") - starts[0]),
         succeeded=~failed,
         failed=failed,
         latencies={

@@ -14,6 +14,7 @@ from loadstone.compare.importers._document import Document
 from loadstone.compare.importers._plan import prompts
 from loadstone.compare.sides import Floats, Gaps, Ints, Requests, Run
 from loadstone.errors import LoadstoneError, UsageError
+from loadstone.estimate.rates import Paced
 from loadstone.folder import RunLog, read_run
 from loadstone.metrics import Tables, _streams, per_request
 from loadstone.metrics.goodput import met
@@ -69,7 +70,6 @@ def requests(tables: Tables) -> Requests | None:
     judged = tables.attempted & ~tables.cancelled
     return Requests(
         sent_s=_within(windows, sent[order]),
-        end_s=tables.window_s,
         succeeded=tables.succeeded[order],
         failed=tables.failed[order],
         latencies={name: _of_successes(name, tables)[order] for name in OF_ONE},
@@ -79,16 +79,18 @@ def requests(tables: Tables) -> Requests | None:
         pooled_sums={POOLED: ((shape.span_ns / 1e6 * (later > 0))[order], later[order])},
         good=np.where(judged, met(tables), np.nan)[order] if tables.goodput else None,
         keys=tables.number("request")[order].astype(np.int64),
-        held_s=_held_s(tables, order),
+        pace=_pace(tables, order),
     )
 
 
-def _held_s(tables: Tables, order: Ints) -> Floats | None:
-    """How long requests were in their slots, where nothing else says when they are sent: no due time, in any phase."""
-    if any(load.timed for load in tables.loads):
+def _pace(tables: Tables, order: Ints) -> Paced | None:
+    """As the intervals of the report's own rates have it."""
+    pace = tables.pace
+    if pace is None:
         return None
-    held: Floats = tables.ms("sent_ns", "done_ns")[order] / 1000
-    return held
+    spent = np.zeros(len(tables.requests))
+    spent[pace.sent] = pace.paced.spent
+    return pace.paced._replace(spent=spent[order])
 
 
 def _within(windows: list[tuple[int, int]], sent_ns: Floats) -> Floats:

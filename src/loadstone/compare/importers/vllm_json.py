@@ -14,6 +14,7 @@ import numpy as np
 from loadstone.compare.importers import _numbers
 from loadstone.compare.importers._asked import endpoint, load
 from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled
+from loadstone.compare.importers._pace import pace
 from loadstone.compare.sides import Bools, Floats, Ints, Known, Requests, Run
 
 NAMES = {
@@ -116,7 +117,6 @@ def of_arrays(
     ends = since + latencies[order] / 1000
     return Requests(
         sent_s=since,
-        end_s=float(np.max(ends)),
         succeeded=~failed,
         failed=failed,
         latencies={
@@ -126,6 +126,7 @@ def of_arrays(
         },
         output_tokens=of_successes(tokens),
         input_tokens=of_successes(inputs),
+        pace=pace(since, ends),
         pooled={"inter_chunk_latency": gaps},
         pooled_sums={"inter_chunk_latency": sums},
     )
