@@ -61,6 +61,8 @@ def open_loop(sent: Floats, ended: Floats, *, by_time: bool) -> Paced:
     run, while the time does not: gaps are then stretched to the window instead of all lengthened by as much.
     """
     window, gaps = _window(sent, ended), np.diff(sent, append=sent[-1:])
+    if len(gaps) > 1:  # to a send that there was not
+        gaps[-1] = min(float(gaps[:-1].mean()), window - float(gaps.sum()))
     sending = float(gaps.sum())
     stretched = by_time and sending > 0
     spent = gaps * (window / sending) if stretched else gaps + (window - sending) / len(gaps)
