@@ -38,6 +38,9 @@ _NOTICED = 0.75
 ALIKE = 2.0
 """Neighbours among independent samples correlate by less than this many standard errors, and their batches vary by less than
 this many times what they should, nearly always."""
+STEADY = 1.5
+"""The same of the halves above and below the median, and of values: two standard errors of a variance of 32 batches. Where
+answers differ much in length a queue shows little between neighbours, and much in batches."""
 MANY = 400
 """Of so many samples a correlation that does not show, up to 2 / sqrt(n), makes the error of a mean wider by a tenth at most."""
 
@@ -74,7 +77,7 @@ def of_samples(series: Floats) -> Spread:
 
 def alone(series: Floats) -> bool:
     """Whether a mean may be taken for one of independent samples: many, and no crowd shows in their values either."""
-    return len(series) >= MANY and independent(series) and varies(series) < ALIKE
+    return len(series) >= MANY and independent(series) and varies(series) < STEADY
 
 
 def varies(series: Floats) -> float:
@@ -96,7 +99,7 @@ def independent(series: Floats) -> bool:
     if square == 0:
         return True
     neighbours = float(sides[1:] @ sides[:-1]) / square
-    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and varies(sides) < ALIKE
+    return abs(neighbours) * math.sqrt(len(series)) < ALIKE and varies(sides) < STEADY
 
 
 def means(series: Floats) -> Floats:
