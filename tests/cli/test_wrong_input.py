@@ -21,6 +21,8 @@ CASES = [
     (["profile", "--concurency", "3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--concurency=3"], "There is no option --concurency. Did you mean --concurrency?"),
     (["profile", "--qqqq"], "There is no option --qqqq. --help-all lists them."),
+    (["compare", "--help-all"], "There is no option --help-all. --help lists them."),
+    (["report", "--qqqq"], "There is no option --qqqq. --help lists them."),
     *(
         (["profile", flag, "x"], f"There is no option {flag}. --help-all lists them.")
         for flag in ("--sonnet", "--label", "--lora-modules")

@@ -73,13 +73,16 @@ ADVICE = {
 }
 
 
-def instead(flag: str, ours: Iterable[str]) -> str:
-    """What to type in place of an unknown flag: of another tool's, of a misspelt one of `ours`, of nearly another's."""
+def instead(flag: str, ours: Iterable[str], all_by: str = "--help") -> str:
+    """What to type in place of an unknown flag: of another tool's, of a misspelt one of `ours`, of nearly another's.
+
+    `all_by` is the flag of the verb that lists all it has.
+    """
     if flag in ADVICE:
         return ADVICE[flag]
     if near := _near(flag, ours):
         return f"Did you mean {near}?"
-    return ADVICE.get(_near(flag, ADVICE) or "", "--help-all lists them.")
+    return ADVICE.get(_near(flag, ADVICE) or "", f"{all_by} lists them.")
 
 
 def _near(flag: str, known: Iterable[str]) -> str | None:

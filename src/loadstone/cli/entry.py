@@ -21,6 +21,7 @@ from click.shell_completion import shell_complete
 
 from loadstone.cli import loadstone
 from loadstone.cli.elsewhere import instead
+from loadstone.cli.sheet import HELP_ALL
 from loadstone.errors import Exit, LoadstoneError, UsageError
 
 _COMPLETE = "_LOADSTONE_COMPLETE"
@@ -82,7 +83,9 @@ def _sentence(wrong: click.ClickException) -> str:
     """What click found; an unknown flag gets the nearest one, or what to use instead of another tool's."""
     if not isinstance(wrong, click.NoSuchOption):
         return wrong.format_message()
-    advice = instead(wrong.option_name, wrong.possibilities or ())
+    has = {word for parameter in wrong.ctx.command.params for word in parameter.opts} if wrong.ctx else set()
+    lists = HELP_ALL if HELP_ALL in has else "--help"
+    advice = instead(wrong.option_name, wrong.possibilities or (), lists)
     return f"There is no option {wrong.option_name}. {advice}"
 
 

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from loadstone.config import Option
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+HELP_ALL = "--help-all"
 _WHOLE = f"{__name__}.whole"
 _UNITS = {"s": "SECONDS", "ms": "MS"}
 _FORMS = {"whole": "N", "number": "NUMBER", "text": "TEXT"}
@@ -90,7 +91,7 @@ class Sheet(click.Command):
         if any(leaf.rare for leaf in leaves):
             self.params.append(
                 click.Option(
-                    ["--help-all"],
+                    [HELP_ALL],
                     is_flag=True,
                     is_eager=True,
                     expose_value=False,
