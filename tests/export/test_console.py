@@ -7,8 +7,9 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
+from loadstone.export._tables import rates
 from loadstone.export.console import USUAL, render
-from loadstone.report import Certificate, Check, Failing, MetricResult, Outcomes, Report
+from loadstone.report import Certificate, Check, Failing, Interval, MetricResult, Outcomes, Report
 
 Failed = Callable[[str], Report]
 
@@ -142,7 +143,7 @@ def test_many_notices_do_not_push_the_numbers_off_the_screen(valid: Report) -> N
     notices = tuple(f"notice {number}" for number in range(50))
     noisy = msgspec.structs.replace(valid, run=msgspec.structs.replace(valid.run, notices=notices))
     shown = render(noisy, width=100, color=False)
-    assert "- and 44 more in report.json\n" in shown
+    assert "- and 44 more in report.json: run.notices\n" in shown
     assert len(shown.splitlines()) <= 40
 
 
@@ -169,6 +170,45 @@ def test_the_last_remark_is_not_hidden_behind_a_line_of_its_own(valid: Report) -
     shown = render(noisy, width=100, color=False)
     assert "- notice 6\n" in shown
     assert "more in report.json" not in shown
+
+
+def test_where_the_hidden_remarks_are_is_said(valid: Report) -> None:
+    note = Check(name="n", verdict="NOTE", value=None, unit="", finding="Found.", advice="Do it.")
+    noisy = msgspec.structs.replace(
+        valid,
+        run=msgspec.structs.replace(valid.run, notices=tuple(f"notice {number}" for number in range(6))),
+        certificate=msgspec.structs.replace(valid.certificate, checks=(note, note)),
+    )
+    assert "- and 2 more in report.json: certificate.checks\n" in render(noisy, width=100, color=False)
+
+
+def test_tokens_stand_in_the_headline_where_there_is_room(valid: Report) -> None:
+    sums = {
+        name: MetricResult(unit="tokens", better="neither", count=200, mean=tokens)
+        for name, tokens in (("total_input_tokens", 26_400.0), ("total_output_tokens", 25_634.0))
+    }
+    told = msgspec.structs.replace(valid, metrics={**valid.metrics, **sums})
+    line = "200 requests: 200 ok · 20.4 s · 26,400 tokens in, 25,634 out · seed 42"
+    assert line in render(told, width=len(line), color=False).splitlines()
+    assert "200 requests: 200 ok · 20.4 s · seed 42" in render(told, width=len(line) - 1, color=False)
+
+
+def test_rates_with_intervals_that_do_not_fit_in_pairs_have_a_line_each_and_the_others_pairs(
+    valid: Report,
+) -> None:
+    known = Interval(low=1_100.0, high=1_300.0)
+    metrics = {
+        name: msgspec.structs.replace(valid.metrics[name], intervals={"mean": known})
+        for name in ("output_token_throughput", "request_throughput")
+    }
+    for name in ("concurrency", "peak_concurrency"):
+        metrics[name] = MetricResult(unit="requests", better="neither", count=1, mean=8.0)
+    assert rates(metrics, 80) == [
+        "output throughput   1,250 tokens/s [1,100 to 1,300]",
+        "request throughput   9.87 requests/s [1,100 to 1,300]",
+        "concurrency  8.00 requests   peak concurrency  8.00 requests",
+    ]
+    assert len(rates(metrics, 112)) == 2
 
 
 def test_a_report_without_any_metric_is_still_a_report(valid: Report) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from loadstone.export import report_csv
-from loadstone.export._windows import steady
+from loadstone.export._windows import slices, steady
 from loadstone.export.console import render
 from loadstone.report import Group, MetricResult, Report, Trend, Window
 
@@ -31,10 +31,51 @@ def test_a_steady_state_with_another_throughput_has_a_line(valid: Report) -> Non
     assert told in render(with_steady(valid, 1400.0), width=100, color=False).splitlines()
 
 
-def test_one_within_3_percent_has_none(valid: Report) -> None:
-    assert steady(with_steady(valid, 1254.3 * 1.029), 100) == []
-    assert steady(with_steady(valid, 1254.3 * 1.031), 100) != []
-    assert steady(with_steady(valid, 1254.3 * 0.969), 100) != []
+def test_one_within_3_percent_is_the_same(valid: Report) -> None:
+    same = ["steady state 1.2-16.0 s (72 %): the same within 3 %"]
+    assert steady(with_steady(valid, 1254.3 * 1.029), 100) == same
+    assert steady(with_steady(valid, 1254.3 * 0.971), 100) == same
+    assert "tok/s" in steady(with_steady(valid, 1254.3 * 1.031), 100)[0]
+    assert "tok/s" in steady(with_steady(valid, 1254.3 * 0.969), 100)[0]
+
+
+def test_what_went_on_changing_in_the_same_is_said_too(valid: Report) -> None:
+    (line,) = steady(
+        with_steady(valid, 1254.3, Trend(of="request_latency", found=True, change_percent=9.0)), 100
+    )
+    assert line.endswith(": the same within 3 % · request latency rose by 9 % in it")
+
+
+def test_without_tokens_it_is_known_by_its_requests(valid: Report) -> None:
+    windowed = with_steady(valid, 1.0)
+    (window,) = windowed.windows
+    for requests, told in ((9.9, "the same within 3 %"), (12.0, "12.0 requests/s · 8.00 in flight")):
+        own = {**window.metrics, "request_throughput": number(requests)}
+        del own["output_token_throughput"]
+        report = replace(windowed, windows=(replace(window, metrics=own),))
+        assert steady(report, 100) == [f"steady state 1.2-16.0 s (72 %): {told}"]
+
+
+def sliced(report: Report, *rates: float, last_complete: bool = True) -> Report:
+    """The same with slices of 5 s that had these throughputs."""
+    found = [
+        Window(name="", planned=1, counts={}, metrics={"output_token_throughput": number(rate)}, start_s=5.0 * n, end_s=5.0 * n + 5)
+        for n, rate in enumerate(rates)
+    ]  # fmt: skip
+    return replace(report, timeslices=(*found[:-1], replace(found[-1], complete=last_complete)))
+
+
+def test_slices_have_a_line_that_says_where_they_are(valid: Report) -> None:
+    where = "in report.csv, and timeslices in report.json"
+    told = f"3 slices of 5 s: 90.0 to 120 tok/s; {where}"
+    assert slices(sliced(valid, 100.0, 120.0, 90.0), 100) == [told]
+    assert told in render(sliced(valid, 100.0, 120.0, 90.0), width=100, color=False).splitlines()
+    assert slices(valid, 100) == []
+
+
+def test_a_last_slice_that_is_shorter_is_not_in_the_range(valid: Report) -> None:
+    (line,) = slices(sliced(valid, 100.0, 120.0, 9.0, last_complete=False), 100)
+    assert line.startswith("2 slices of 5 s and a shorter one: 100 to 120 tok/s; ")
 
 
 def test_what_went_on_changing_is_said(valid: Report) -> None:

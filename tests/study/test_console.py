@@ -73,3 +73,14 @@ def test_a_study_that_ended_early_says_what_was_known():
     sides = {"run": spreads([metrics(100.0, 50.0)] * 3)}
     told = text(study([line("run-1")] * 3, sides, asked=9, ended_early="x within 1 % after 3 runs"))
     assert told.startswith("3 of 9 runs count; no more were needed: x within 1 % after 3 runs.")
+
+
+def test_times_per_token_have_rows_as_gaps_have():
+    names = ("inter_token_latency", "time_per_output_token")
+    one = {
+        name: MetricResult(unit="ms", better="lower", count=9, mean=10.0, p50=10.0, p99=12.0)
+        for name in names
+    }
+    told = text(study([line("run-1"), line("run-2")], {"run": spreads([one, one])}))
+    rows = [row.split("  ")[0] for row in told.splitlines() if " ms " in row]
+    assert rows == [f"{name.replace('_', ' ')} {stat}" for name in names for stat in ("p50", "p99")]

@@ -58,6 +58,8 @@ RATES = {
     "offered_rate": "offered",
     "completed_rate": "completed",
     "concurrency": "concurrency",
+    "peak_concurrency": "peak concurrency",
+    "peak_output_token_throughput": "peak output",
     ALL_TOKENS: "output, all tokens",
     "inter_token_latency_of_roofline": "ITL of roofline",
     "output_token_throughput_of_roofline": "output of roofline",
@@ -272,16 +274,27 @@ def rates_shown(metrics: Metrics) -> list[str]:
 
 
 def rates(metrics: Metrics, width: int) -> list[str]:
-    """The metrics that are one number each, in two columns where there is room, and without intervals where there is none."""
+    """The metrics that are one number each, in two columns where there is room.
+
+    Else those with an interval have a line each, then all; and where that is too wide too, none has its interval.
+    """
     names = rates_shown(metrics)
-    beside = [_entries(metrics, names[start::2]) for start in (0, 1)]
-    pairs = [GAP.join(pair).rstrip() for pair in zip_longest(*beside, fillvalue="")]
-    if max(map(cell_len, pairs), default=0) <= width:
-        return pairs
-    entries = [entry.rstrip() for entry in _entries(metrics, names)]
-    if max(map(cell_len, entries)) <= width:
-        return entries
+    spread = [name for name in names if _beside(metrics[name])]
+    plain = [name for name in names if name not in spread]
+    for told in (
+        _pairs(metrics, names),
+        [*_entries(metrics, spread), *_pairs(metrics, plain)],
+        _entries(metrics, names),
+    ):
+        if max(map(cell_len, told), default=0) <= width:
+            return [line.rstrip() for line in told]
     return [entry.rstrip() for entry in _entries(metrics, names, intervals=False)]
+
+
+def _pairs(metrics: Metrics, names: Sequence[str]) -> list[str]:
+    """Two beside each other, to be read line by line."""
+    beside = [_entries(metrics, names[start::2]) for start in (0, 1)]
+    return [GAP.join(pair).rstrip() for pair in zip_longest(*beside, fillvalue="")]
 
 
 def _entries(metrics: Metrics, names: Sequence[str], *, intervals: bool = True) -> list[str]:

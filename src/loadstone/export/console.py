@@ -30,7 +30,7 @@ from loadstone.export._tables import (
     rows_missed,
     rows_shown,
 )
-from loadstone.export._windows import steady
+from loadstone.export._windows import slices, steady
 from loadstone.figures import counted, figures
 from loadstone.read.outcome import (
     CANCELLED_AS_PLANNED,
@@ -102,7 +102,7 @@ def render(report: Report, *, width: int, color: bool, folder: Path | None = Non
         headline(report, width) + load(report, width) + server(report, width),
         distributions(report.metrics, width, report.load.cancelled_as_planned),
         intervals(report.metrics, width),
-        rates(report.metrics, width) + steady(report, width),
+        rates(report.metrics, width) + steady(report, width) + slices(report, width),
         groups(report, width),
         failures(report, width),
     )
@@ -192,7 +192,18 @@ def headline(report: Report, width: int) -> list[str]:
     lasted = f"{figures(run.duration_s)} s" if run.duration_s else None
     end = None if run.end == "complete" or run.stopped_by else f"{run.end} before its end"
     how = _joined(_counts(report), end, lasted, f"seed {run.seed}")
-    return [*wrap(what, width, "  "), *wrap(how, width, "  ")]
+    with_tokens = _joined(_counts(report), end, lasted, _tokens(report), f"seed {run.seed}")
+    return [
+        *wrap(what, width, "  "),
+        *wrap(with_tokens if cell_len(with_tokens) <= width else how, width, "  "),
+    ]
+
+
+def _tokens(report: Report) -> str | None:
+    """How many tokens went in and came out with the successes; None where that is not known."""
+    sums = (report.metrics.get(name) for name in ("total_input_tokens", "total_output_tokens"))
+    read, written = (None if result is None else result.mean for result in sums)
+    return f"{read:,.0f} tokens in, {written:,.0f} out" if read and written is not None else None
 
 
 def _servers(url: str | Sequence[str] | None) -> str | None:
@@ -319,12 +330,18 @@ def remarks(report: Report, width: int, room: int) -> list[str]:
     checks = [
         f"{check.finding} {check.advice}" for check in report.certificate.checks if check.verdict == "NOTE"
     ]
-    said = [*_about_metrics(report, "reason"), *report.run.notices, *checks, *_about_metrics(report, "note")]
-    told = [wrap(f"- {printable(text)}", width, "  ") for text in said]
+    said = [
+        *((text, "metrics") for text in _about_metrics(report, "reason")),
+        *((text, "run.notices") for text in report.run.notices),
+        *((text, "certificate.checks") for text in checks),
+        *((text, "metrics") for text in _about_metrics(report, "note")),
+    ]
+    told = [wrap(f"- {printable(text)}", width, "  ") for text, _ in said]
     marks = filter(None, (about_thin(report.metrics), *about_intervals(report.metrics, width)))
     thin = [line for text in marks for line in wrap(text, width, "  ")]
     most = _that_fit(told, room - len(thin))
-    more = [f"- and {len(said) - most} more in report.json"] if len(said) > most else []
+    where = ", ".join(dict.fromkeys(branch for _, branch in said[most:]))
+    more = wrap(f"- and {len(said) - most} more in report.json: {where}", width, "  ") if where else []
     return [*(line for lines in told[:most] for line in lines), *more, *thin]
 
 

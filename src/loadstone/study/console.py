@@ -13,6 +13,7 @@ from loadstone.terminal import escaped, left, paint, printable, right, wrap
 ROWS = (
     ("time_to_first_token", ("p50", "p99")),
     ("inter_token_latency", ("p50", "p99")),
+    ("time_per_output_token", ("p50", "p99")),
     ("request_latency", ("p50", "p99")),
     ("request_latency_from_due", ("p99",)),
     ("output_token_throughput", ("mean",)),
