@@ -52,6 +52,8 @@ class Paced(NamedTuple):
     """The standard error of the window through its drain, as a share of the window."""
     latencies: float
     """The window in mean latencies."""
+    by_ends: bool = False
+    """A closed loop: where its requests take a little longer each, others are the last ones, so the same work has another drain."""
 
 
 def open_loop(sent: Floats, ended: Floats, *, by_time: bool) -> Paced:
@@ -76,7 +78,7 @@ def closed_loop(sent: Floats, ended: Floats, slots: int) -> Paced:
     busy, settled = float(times.sum()), np.ones(len(times), np.bool_)
     if len(times) >= 2 * slots + LEAST:
         settled[:slots] = settled[-slots:] = False
-    return Paced(times * (window / busy), settled, _idle(times, slots) / busy, window / _mean(times))
+    return Paced(times * (window / busy), settled, _idle(times, slots) / busy, window / _mean(times), by_ends=True)
 
 
 def joined(parts: list[Paced]) -> Paced:
@@ -84,7 +86,8 @@ def joined(parts: list[Paced]) -> Paced:
     spent = [float(part.spent.sum()) for part in parts]
     error = math.hypot(*(part.drain * lasted for part, lasted in zip(parts, spent, strict=True)))
     whole, settled = (np.concatenate(arrays) for arrays in zip(*(part[:2] for part in parts), strict=True))
-    return Paced(whole, settled, error / sum(spent), min(part.latencies for part in parts))
+    by_ends = any(part.by_ends for part in parts)
+    return Paced(whole, settled, error / sum(spent), min(part.latencies for part in parts), by_ends)
 
 
 def rate(amounts: Floats, paced: Paced) -> Estimate:
