@@ -29,11 +29,11 @@ from loadstone.estimate.student import normal
 
 LATENCIES = 2.5
 """A window of fewer mean latencies is ramp and drain for the most part, and what a run lasts on is not in it."""
-FOLLOWED = 0.005
+FOLLOWED = 0.02
 """Of the mean latency, the time within which a request that ended is followed by the next one."""
 PLAYED = 200
 """Drains played, of which the spread is known to 5 % then."""
-ROUNDS = 8
+ROUNDS = 32
 """Requests a slot that a closed loop is played for at most: by then nobody knows any more that all slots began together."""
 LAST = 10_000
 """Requests under way at the last send, of which one may end last; earlier ones hardly ever do."""

@@ -76,10 +76,11 @@ def _stretch(tables: Tables, stretch: Tables) -> Pace | None:
 
 
 def _always_full(stretch: Tables, at_once: Floats) -> bool:
-    """Whether nearly every send took the last slot there was."""
+    """Whether nearly every send took the last slot there was, as in a closed loop of single requests all do."""
     slots = [load.slots for load in stretch.loads]
     if not any(load.timed for load in stretch.loads):
-        return bool((at_once >= np.maximum.accumulate(at_once)).mean() >= ALWAYS)
+        alone = all(load.one_turn for load in stretch.loads)
+        return alone or bool((at_once >= np.maximum.accumulate(at_once)).mean() >= ALWAYS)
     filled = None if None in slots else at_once >= max(slot for slot in slots if slot is not None)
     return filled is not None and bool(filled.any()) and bool(filled[filled.argmax() :].mean() >= ALWAYS)
 
