@@ -28,7 +28,7 @@ class Interval(_Part, frozen=True, kw_only=True):
     high: float | None
     level: float = 0.95
     method: str = ""
-    """How it was found, in a few words: `order statistics`, `batch means`, `Wilson`, `Student t over runs`."""
+    """How it was found, in a few words: `order statistics`, `batch means`, `Clopper-Pearson`, `Student t over runs`."""
     effective: float | None = None
     """Independent samples that would tell as much; fewer than there are where requests depend on each other."""
     reason: str | None = None

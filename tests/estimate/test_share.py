@@ -61,5 +61,10 @@ def test_a_few_misses_count_no_more_than_the_crowds_of_the_values_allow():
     assert share(few, waits).low < 0.98 < 0.99 < share(few).low
 
 
+def test_values_that_are_all_the_same_tell_nothing_not_even_by_rounding():
+    none = np.zeros(400, np.bool_)
+    assert share(none, np.full(400, 22.3)) == share(none)
+
+
 def test_too_few_have_none():
     assert share(np.ones(3, np.bool_)).reason == "there are 3 samples, and an interval takes 20."

@@ -31,6 +31,8 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
     count = len(hits)
     if count < LEAST:
         return too_few(METHOD, count)
+    if values is not None and np.ptp(values) == 0:
+        values = None  # all the same: what their mean differs by from them is rounding
     seen = float(np.mean(hits))
     series = hits.astype(np.float64) if 0 < seen < 1 else values
     if series is None or (alone(series) and (values is None or alone(values))):
