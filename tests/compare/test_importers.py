@@ -7,6 +7,7 @@ import pytest
 from tests.compare.conftest import AIPERF, SGLANG, VLLM, VLLM_DETAILS, aiperf_record, guidellm
 
 from loadstone.compare.importers import read
+from loadstone.compare.importers._pace import pace
 from loadstone.errors import UsageError
 
 
@@ -215,3 +216,18 @@ def test_what_is_not_there_is_one_sentence(tmp_path):
         read(tmp_path / "nothing.json")
     with pytest.raises(UsageError, match="holds neither a run of loadstone nor an export"):
         read(tmp_path)
+
+
+def test_a_loop_is_closed_where_every_send_takes_the_last_slot():
+    took = np.array([1.0, 1.5, 2.0, 0.5] * 10)
+    ended = np.cumsum(took)
+    closed = pace(ended - took, ended)
+    assert closed.by_ends
+    assert closed.spent == pytest.approx(took)
+    clocked = pace(np.arange(40.0), np.arange(40.0) + took)
+    assert not clocked.by_ends
+    assert clocked.spent.sum() == pytest.approx(40.0)
+
+
+def test_without_every_send_there_is_no_pace():
+    assert pace(np.array([0.0, np.nan]), np.ones(2)) is None

@@ -107,10 +107,10 @@ def _counted(metric: str, requests: Requests) -> Floats | None:
 def _drain_s(pace: Paced, requests: Requests, partner: Requests | None) -> float:
     """By how much the drain may take longer or shorter in another run, in seconds.
 
-    With a partner, whose last answers are the same, as much as one latency differs from the partner's, which is told once, by
-    the second of the two.
+    In an open loop the last answers of a partner are the same: as much as one latency differs from the partner's. A closed loop
+    has others at its end, so partners tell nothing of each other.
     """
-    if partner is None:
+    if partner is None or pace.by_ends:
         return pace.drain * float(pace.spent.sum())
     mine, theirs = (side.latencies.get("request_latency") for side in (requests, partner))
     if mine is None or theirs is None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loadstone.compare.sides import Bools, Floats, Gaps, Ints, Requests, Run
+from loadstone.estimate.rates import Paced
 
 LEAST_SHARE = 0.5
 """So many of the requests of the larger side have to have a partner."""
@@ -93,8 +94,12 @@ def _chosen(requests: Requests, at: Ints) -> Requests:
         good=None if requests.good is None else requests.good[at],
         keys=None if requests.keys is None else requests.keys[at],
         prompts=None if requests.prompts is None else requests.prompts[at],
-        pace=None if requests.pace is None else requests.pace._replace(spent=requests.pace.spent[at]),
+        pace=None if requests.pace is None else _paced(requests.pace, at),
     )
+
+
+def _paced(found: Paced, at: Ints) -> Paced:
+    return found._replace(spent=found.spent[at], settled=found.settled[at])
 
 
 def _moved(found: Gaps, position: Ints) -> Gaps:

@@ -201,12 +201,11 @@ def _of_one_run(metric: str, stat: str, a: Run, b: Run, chosen: Chosen | None, s
 
 
 def _ratio(metric: str, stat: str, drawn: Material, seed: int) -> Ratio | Untold | None:
-    one = material.statistic(metric, stat, drawn.a)
-    two = material.statistic(metric, stat, drawn.b, partner=drawn.a if drawn.paired else None)
+    # By how much the drains of a pair differ is told once, of B: from itself A does not differ.
+    partner = drawn.a if drawn.paired else None
+    one, two = (material.statistic(metric, stat, side, partner=partner) for side in drawn[:2])
     if one is None or two is None:
         return None
-    if drawn.paired and metric in RATES:
-        one = one._replace(apart=0.0)  # type: ignore[call-arg]  # a rate is a ratio of sums
     difference = metric in SHARES
     least = math.hypot(*(material.least_error(metric, side) for side in drawn[:2])) if difference else 0.0
     return compared(one, two, paired=drawn.paired, difference=difference, least_error=least, seed=seed)

@@ -88,9 +88,9 @@ def _pace(tables: Tables, order: Ints) -> Paced | None:
     pace = tables.pace
     if pace is None:
         return None
-    spent = np.zeros(len(tables.requests))
-    spent[pace.sent] = pace.paced.spent
-    return pace.paced._replace(spent=spent[order])
+    at = np.zeros(len(tables.requests), np.int64)
+    at[pace.sent] = np.arange(len(pace.sent))
+    return pace.paced._replace(spent=pace.paced.spent[at[order]], settled=pace.paced.settled[at[order]])
 
 
 def _within(windows: list[tuple[int, int]], sent_ns: Floats) -> Floats:
