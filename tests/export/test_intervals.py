@@ -14,7 +14,7 @@ from loadstone.export._tables import about_thin, rates
 from loadstone.export.console import render
 from loadstone.report import Interval, MetricResult, Report
 
-FEW = "what is beyond came in too few crowds; about 5,000 requests at this correlation would tell."
+FEW = "values that high came in too few separate bursts; about 5,000 requests such as these would tell."
 
 
 def between(low: float | None, high: float | None, reason: str | None = None) -> Interval:

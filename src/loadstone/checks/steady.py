@@ -50,7 +50,7 @@ def _of_phase(tables: Tables) -> Check:
         return answer(NAME, "NOTE", share, "%", finding, advice)
     moved = [drift for drift in drifts(tables, span) if drift.found]
     if moved:
-        finding = f"{', '.join(map(_told, moved))} from the beginning of the steady state to its end: it is none yet."
+        finding = f"{', '.join(map(_told, moved))} from the beginning of the steady state to its end, so it was not steady yet."
         return answer(
             NAME, "NOTE", share, "%", finding, "Warm up for longer, or run for longer and see where it ends."
         )

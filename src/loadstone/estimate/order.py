@@ -178,8 +178,8 @@ def _exact(ordered: Floats, q: float) -> Estimate:
 
 def _open(low: float, effective: float, needs: int | None = None) -> Estimate:
     """An interval that has no upper end."""
-    about = f"; about {needs:,} requests at this correlation would tell" if needs else ""
-    reason = f"how far it may be above cannot be told, since what is beyond came in too few crowds{about}."
+    about = f"about {needs:,} requests such as these" if needs else "more requests"
+    reason = f"how far above that it may be is not known: values that high came in too few separate bursts; {about} would tell."
     return Estimate(low, None, METHOD, effective, reason, needs)
 
 

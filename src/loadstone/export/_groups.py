@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
+from loadstone.export._load import USUAL
 from loadstone.figures import UNKNOWN, figures
 from loadstone.read.outcome import SUCCESSES
 from loadstone.report import Group, PhaseFacts, Report
@@ -17,8 +18,6 @@ from loadstone.terminal import fit, left, printable, right
 GAP = "  "
 LEAST_WORDS = 16
 """Cells without which the words of a load are not worth a column."""
-USUAL = ", unconditioned"
-"""What is said of drawn arrivals that were not stretched."""
 NAME_CELLS = 40
 """A longer name is cut."""
 

@@ -14,6 +14,8 @@ from loadstone.figures import brief
 from loadstone.report import Arrivals, LoadFacts, Report
 from loadstone.terminal import wrap
 
+USUAL = ", unconditioned"
+"""What is said of drawn arrivals that were not stretched; not to people."""
 NOBODY = (None, "load")
 """What bound a load that came out as it was asked for."""
 
@@ -22,7 +24,7 @@ def load_shape(arrivals: tuple[Arrivals, ...]) -> str:
     """The load in a few words; of several phases how many there are, since each has a row of its own."""
     if len(arrivals) > 1:
         return f"{len(arrivals)} measured phases"
-    return arrivals[0].words if arrivals else ""
+    return arrivals[0].words.replace(USUAL, "") if arrivals else ""
 
 
 def load(report: Report, width: int) -> list[str]:

@@ -125,7 +125,7 @@ def _by_interval(one: Objective, value: float, interval: Interval | None, reques
         why = interval.reason if interval and interval.reason else "it has no interval."
         return _Judged(
             "UNDECIDED",
-            f"How far it is from chance cannot be told: {why}",
+            f"Nothing tells how far the true value may be from it: {why}",
             _still_needed(interval, requests),
         )
     low, high = interval.low, interval.high
@@ -152,7 +152,7 @@ def _open(one: Objective, interval: Interval, requests: int) -> _Judged:
         return _Judged("FAIL", f"It is {span}, all beyond the limit.")
     if one.better == "higher" and one.keeps(low):
         return _Judged("PASS", f"It is {span}, all within the limit.")
-    why = interval.reason or "nothing tells how far it may be above."
+    why = interval.reason or "nothing tells how far above that it may be."
     return _Judged("UNDECIDED", f"It is {span}; {why}", _still_needed(interval, requests))
 
 
@@ -177,7 +177,9 @@ def _by_share(one: Objective, values: Floats) -> _Judged:
     if found.low is None or found.high is None:
         more = max(found.needs - len(hits), 1) if found.needs else None
         return _Judged(
-            "UNDECIDED", f"{told}; how far that is from chance cannot be told: {found.reason}", more
+            "UNDECIDED",
+            f"{told}; nothing tells how far the true share may be from that: {found.reason}",
+            more,
         )
     span = f"({_percent(LEVEL)} interval {_percent(found.low)} to {_percent(found.high)}), {_percent(allowed)} may be"
     if found.high <= allowed:
