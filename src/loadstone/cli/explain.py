@@ -1,11 +1,13 @@
 """`loadstone explain METRIC`: what a number means, by its own definition, and why another tool's is a different one.
 
-The words are those of the metric's docstring, as on docs/metrics.md.
+The words are those of the metric's docstring, as on docs/metrics.md. What is said there of all metrics of its chapter stands
+at the end, in a few lines.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 INDENT = "  "
 SAME = "The same formula."
+WIDE = 100
+"""Cells of a line of text, at most; longer ones are hard to read."""
+MOST_REMARKS = 6
+"""Lines of what holds for all metrics of a chapter; where there is more, the page has it."""
 
 
 def _words() -> Sequence[str]:
@@ -37,10 +43,12 @@ def _words() -> Sequence[str]:
 def explain(metrics: tuple[str, ...], verbose: bool) -> int:
     """What METRIC means: formula, unit, when it is null, and how other tools compute theirs.
 
-    Other tools' names are understood too (tpot, e2el, adj_request_latency). Without METRIC: all there are.
+    Other tools' names are understood too, as in their files and on their screens (tpot, e2el, 'P99 ITL (ms)'). Without METRIC:
+    all there are.
     """
-    width = min(shutil.get_terminal_size((100, 40)).columns, 100)
-    click.echo("\n\n\n".join(_page(word, width) for word in metrics) if metrics else _listing(width))
+    columns = shutil.get_terminal_size((0, 0)).columns  # 0: it goes into a file
+    pages = (_page(word, min(columns or WIDE, WIDE)) for word in metrics)
+    click.echo("\n\n\n".join(pages) if metrics else _listing(columns or sys.maxsize))
     return 0
 
 
@@ -57,10 +65,7 @@ def _page(word: str, width: int) -> str:
     lines = [fit(name, width), *_text(one.doc, width), "", *_facts(one, width)]
     if others := list(_elsewhere(name, width)):
         lines += ["", "Elsewhere", *others]
-    title, told = _chapter(one)
-    if told:
-        lines += ["", *wrap(title, width), *_text(told, width)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_chapter(one, width)])
 
 
 def _listing(width: int) -> str:
@@ -101,10 +106,20 @@ def _elsewhere(name: str, width: int) -> Iterator[str]:
         yield from wrap(differs, width, INDENT * 2, INDENT * 2)
 
 
-def _chapter(one: Metric) -> tuple[str, str]:
-    """The title of a metric's module, and what is said there of all in it."""
+def _chapter(one: Metric, width: int) -> Iterator[str]:
+    """The title of a metric's module, and what is said there of all in it: whole paragraphs, while there is room."""
+    title = _title(one.fn.__module__)
     _, _, told = inspect.cleandoc(sys.modules[one.fn.__module__].__doc__ or "").partition("\n")
-    return _title(one.fn.__module__), told
+    lines = list(_text(told, width))
+    if not lines:
+        return
+    yield from ["", *wrap(title, width)]
+    if len(lines) <= MOST_REMARKS:
+        yield from lines
+        return
+    ends = [at for at, line in enumerate(lines) if not line and at < MOST_REMARKS]
+    yield from lines[: max(ends, default=0)]
+    yield from wrap(f"More: docs/metrics.md, chapter {title.partition(':')[0]}.", width, INDENT, INDENT)
 
 
 def _title(module: str) -> str:
@@ -112,8 +127,8 @@ def _title(module: str) -> str:
 
 
 def _first(doc: str) -> str:
-    """The first paragraph, on one line."""
-    return " ".join(inspect.cleandoc(doc).partition("\n\n")[0].split())
+    """The first sentence, on one line."""
+    return re.split(r"(?<=\.) (?=[A-Z])", " ".join(inspect.cleandoc(doc).partition("\n\n")[0].split()))[0]
 
 
 def _text(doc: str, width: int) -> Iterator[str]:

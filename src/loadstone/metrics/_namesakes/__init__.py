@@ -11,6 +11,7 @@ from functools import cache
 
 from loadstone.metrics._namesakes import aiperf, aiperf_server, genai_perf, guidellm, others, sglang, vllm
 from loadstone.metrics._namesakes._form import Namesake
+from loadstone.metrics._namesakes._screens import SCREENS
 from loadstone.slo import SHORT_NAMES
 
 __all__ = ["SHORT", "Namesake", "namesakes", "ours", "words"]
@@ -36,8 +37,10 @@ SHORT = {
 }
 """What people say for short."""
 
-_STAT = re.compile(r"^(?:mean|median|avg|average|std|p\d+(?:_\d+)?)_|_(?:ms|s)$")
+_STAT = re.compile(r"^(?:mean|median|avg|average|min|max|std|p\d+(?:[._]\d+)?)_|_(?:ms|s)$")
 """Around a name as results files have it: `mean_ttft_ms`, `p99_itl_ms`, `inter_token_latency_s`."""
+_UNIT = re.compile(r"\([^)]*\)|:\s*$")
+"""Behind a name as screens have it: `P99 ITL (ms):`."""
 
 
 def namesakes(metric: str) -> tuple[Namesake, ...]:
@@ -46,10 +49,12 @@ def namesakes(metric: str) -> tuple[Namesake, ...]:
 
 
 def ours(word: str, known: Collection[str]) -> str | None:
-    """The one of our metrics (`known`) that a word means: its own name, a short one, or another tool's; None: none."""
-    name = word.strip().lower().replace("-", "_").replace(" ", "_")
+    """The one of our metrics (`known`) that a word means: its own name, a short one, or another tool's, as in its files or on
+    its screen; None: none.
+    """
+    name = "_".join(_UNIT.sub("", word).lower().replace("-", " ").split())
     for tried in (name, _STAT.sub("", name)):
-        found = tried if tried in known else SHORT.get(tried) or _foreign().get(tried)
+        found = tried if tried in known else SHORT.get(tried) or _foreign().get(tried) or SCREENS.get(tried)
         if found in known:
             return found
     return None
