@@ -56,10 +56,17 @@ def test_a_run_of_vllm_without_a_success_is_no_run_of_zeros(written):
         read(path)
 
 
-def test_arrays_of_unequal_length_are_refused(written):
-    path = written("result.json", {**VLLM, **VLLM_DETAILS, "errors": [""]})
-    with pytest.raises(UsageError, match="are not of one length"):
-        read(path)
+@pytest.mark.parametrize("name", ["itls", "output_lens", "input_lens", "start_times", "errors"])
+@pytest.mark.parametrize("count", [1, 4])
+def test_lists_of_unequal_length_are_refused_and_no_request_is_dropped(written, name, count):
+    entry = VLLM_DETAILS[name][:1]
+    for file, summary in (("vllm.json", VLLM), ("sglang.jsonl", SGLANG)):
+        if summary is SGLANG and name == "start_times":
+            continue  # which it does not have
+        path = written(file, {**summary, **VLLM_DETAILS, name: entry * count})
+        sentence = f"{name} and ttfts are not of one length: {name} has {count} entries and ttfts 3"
+        with pytest.raises(UsageError, match=sentence):
+            read(path)
 
 
 def test_the_last_run_of_a_file_of_sglang_is_read(written):

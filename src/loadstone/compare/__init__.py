@@ -7,6 +7,7 @@ calls `report`; a side of several runs is judged by how its runs differ from eac
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -110,7 +111,13 @@ def _pairing(
 
 def _paths(named: str) -> list[str]:
     """The runs of one side; a path that has a comma itself is one where it is there."""
-    return [named] if Path(named).exists() else [part for part in named.split(",") if part]
+    with suppress(OSError, ValueError):  # of a name that no file can have; reading it says so
+        if Path(named).exists():
+            return [named]
+    paths = [part for part in named.split(",") if part]
+    if not paths:
+        raise UsageError(f"'{named}': names no run; a side is a path, or several with commas between them.")
+    return paths
 
 
 def _unpaired(first: Side, other: Side, pair: bool | None) -> str | None:

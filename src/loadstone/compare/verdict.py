@@ -223,7 +223,7 @@ def _by_intervals(mine: Known, theirs: Known, difference: bool) -> Ratio | None:
     known = [
         (one.value, one.low, one.high)
         for one in (mine, theirs)
-        if one.low is not None and one.high is not None and (difference or one.low > 0)
+        if one.low is not None and one.high is not None and (difference or min(one.low, one.value) > 0)
     ]
     return of_intervals(known[0], known[1], difference=difference) if len(known) == 2 else None
 

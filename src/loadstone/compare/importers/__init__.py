@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from loadstone import folder
 from loadstone.compare.importers import (
@@ -22,7 +23,8 @@ from loadstone.compare.importers import (
     sglang_jsonl,
     vllm_json,
 )
-from loadstone.compare.importers._document import Damaged, Document
+from loadstone.compare.importers._document import UNREADABLE, Document, content, wrong
+from loadstone.compare.importers._sound import sound
 from loadstone.compare.sides import Run
 from loadstone.errors import UsageError
 
@@ -37,11 +39,13 @@ FORMATS = {
 """By what they are called; the first that knows a document reads it."""
 IN_FOLDERS = ("profile_export.jsonl", "profile_export_aiperf.json", "benchmarks.json", folder.REPORT)
 """What is read of a folder that is no run of ours."""
+LONG_NAME = 60
+"""Letters of a name that no file can have that are told."""
 
 
 def read(path: Path) -> Run:
     """The run that a folder or a file holds. Raises `UsageError`, one sentence."""
-    if path.is_dir():
+    if _is_folder(path):
         if (path / folder.RUN).is_file():
             return run_folder.run(path)
         there = [path / name for name in IN_FOLDERS if (path / name).is_file()]
@@ -50,25 +54,39 @@ def read(path: Path) -> Run:
                 f"{path}: holds neither a run of loadstone nor an export of AIPerf or GuideLLM; name the file."
             )
         path = there[0]
-    document = _document(path)
+    document = _parsed(path)
     for name, importer in FORMATS.items():
-        if importer.knows(document):
+        if _knows(importer, document):
             try:
-                run: Run = importer.run(str(path), document)
-                return run
-            except (Damaged, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                what = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
-                raise UsageError(f"{path}: looks like {name}, and is damaged: {what}.") from None
+                with np.errstate(all="ignore"):  # what is out of all measure is told by its name
+                    run: Run = importer.run(str(path), document)
+                return sound(run)
+            except UNREADABLE as error:
+                raise UsageError(f"{path}: looks like {name}, and is damaged: {wrong(error)}.") from None
     raise UsageError(f"{path}: is in none of the formats that compare reads: {', '.join(FORMATS)}.")
 
 
-def _document(path: Path) -> Document:
+def _is_folder(path: Path) -> bool:
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        raise UsageError(f"{str(path)[:LONG_NAME]}: cannot be read: no file can have such a name.") from None
+
+
+def _knows(importer: Any, document: Document) -> bool:
+    """A document whose parts are of another kind than the importer's is none of its."""
+    try:
+        return bool(importer.knows(document))
+    except UNREADABLE:
+        return False
+
+
+def _parsed(path: Path) -> Document:
+    data = content(path)
     try:
         return Document((_value(data),), lines=False)
+    except RecursionError:
+        raise UsageError(f"{path}: is nested too deeply to be a run.") from None
     except ValueError:
         pass
     values = []
@@ -76,6 +94,8 @@ def _document(path: Path) -> Document:
         if line.strip():
             try:
                 values.append(_value(line))
+            except RecursionError:
+                raise UsageError(f"{path}: line {number} is nested too deeply to be of a run.") from None
             except ValueError as error:
                 raise UsageError(f"{path}: line {number} is no JSON: {error}.") from None
     if not values:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loadstone.compare import material
-from loadstone.compare.importers._document import number
+from loadstone.compare.importers._document import measured
 from loadstone.compare.sides import LATENCIES, METRICS, STATS, Known, Requests
 
 
@@ -29,4 +29,4 @@ def told(
     """The statistics in a summary whose keys are `mean_ttft_ms`, and its rates; the mappings turn their words into ours."""
     keys = {f"{word}_{name}_ms": (ours, stat) for name, ours in times.items() for word, stat in stats.items()}
     keys |= {name: (ours, "mean") for name, ours in rates.items()}
-    return {ours: Known(value) for key, ours in keys.items() if (value := number(found.get(key))) is not None}
+    return {ours: Known(value) for key, ours in keys.items() if (value := measured(found, key)) is not None}

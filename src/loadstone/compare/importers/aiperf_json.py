@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone.compare.importers._asked import load
-from loadstone.compare.importers._document import Document, number
+from loadstone.compare.importers._document import Document, measured, number, part
 from loadstone.compare.sides import Known, Run
 
 NAMES = {
@@ -44,16 +44,15 @@ def run(path: str, document: Document) -> Run:
     """The run."""
     found = document.first
     known = {
-        (ours, stat): Known(value * TO_MS.get(found[theirs].get("unit", "ms"), 1.0))
+        (ours, stat): Known(value * TO_MS.get(part(found, theirs).get("unit", "ms"), 1.0))
         for theirs, ours in NAMES.items()
-        if theirs in found
         for word, stat in STATS.items()
-        if (value := number(found[theirs].get(word))) is not None
+        if (value := measured(part(found, theirs), word, f"{theirs} {word}")) is not None
     }
     known |= {
         (ours, "mean"): Known(value)
         for theirs, ours in NUMBERS.items()
-        if theirs in found and (value := number(found[theirs].get("avg"))) is not None
+        if (value := measured(part(found, theirs), "avg", theirs)) is not None
     }
     notes = (
         []
@@ -72,26 +71,24 @@ def run(path: str, document: Document) -> Run:
 
 def _asked(found: Mapping[str, Any]) -> dict[str, Any]:
     """What its user asked for; AIPerf writes down only that, and no default. Of several phases only the measured one."""
-    config = found.get("input_config") or {}
-    endpoint = config.get("endpoint") or {}
-    models = (config.get("models") or {}).get("items") or []
+    config = part(found, "input_config")
+    endpoint = part(config, "endpoint")
+    models = part(config, "models").get("items") or []
     source = _only(config.get("datasets"))
-    prompts = source.get("prompts") or {}
+    prompts = part(source, "prompts")
     phase = _only([one for one in config.get("phases") or () if one.get("kind") != "warmup"])
     return {
         "model": ", ".join(one["name"] for one in models) or None,
         "endpoint": endpoint.get("type"),
         "streaming": endpoint.get("streaming"),
-        "input_length": _length(prompts.get("isl") or {}),
-        "output_length": _length(prompts.get("osl") or {}),
+        "input_length": _length(part(prompts, "isl")),
+        "output_length": _length(part(prompts, "osl")),
         "load": _load(phase),
-        "tokenizer": (config.get("tokenizer") or {}).get("name"),
+        "tokenizer": part(config, "tokenizer").get("name"),
         "requests": None if (count := number(phase.get("requests"))) is None else f"{count:,.0f}",
         "seed": source.get("random_seed"),
         "dataset": source.get("path"),
-        "sampling": ", ".join(
-            f"{name}={value}" for name, value in sorted((endpoint.get("extra") or {}).items())
-        )
+        "sampling": ", ".join(f"{name}={value}" for name, value in sorted(part(endpoint, "extra").items()))
         or None,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loadstone.compare.importers._document import Document, number
+from loadstone.compare.importers._document import Document, measured, part
 from loadstone.compare.sides import LATENCIES, METRICS, STATS, Known, Run
 
 SURROUNDINGS = ("host", "system", "cpu", "python")
@@ -39,12 +39,13 @@ def numbers(metrics: Mapping[str, Any]) -> dict[tuple[str, str], Known]:
     """The statistics that are compared, by the names in the report."""
     found = {}
     for metric in METRICS:
-        result = metrics.get(metric) or {}
+        result = part(metrics, metric)
         for stat in STATS if metric in LATENCIES else ("mean",):
-            value = number(result.get(stat))
+            value = measured(result, stat, f"{metric}.{stat}")
             if value is not None and stat not in result.get("thin", ()):
-                interval = (result.get("intervals") or {}).get(stat) or {}
-                found[metric, stat] = Known(value, number(interval.get("low")), number(interval.get("high")))
+                interval = part(part(result, "intervals"), stat)
+                low, high = (measured(interval, end, f"{metric}.{stat} {end}") for end in ("low", "high"))
+                found[metric, stat] = Known(value, low, high)
     return found
 
 

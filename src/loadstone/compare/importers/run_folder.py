@@ -10,8 +10,9 @@ import polars as pl
 
 from loadstone import folder as layout
 from loadstone.compare.importers import report_json
-from loadstone.compare.importers._document import Document
+from loadstone.compare.importers._document import UNREADABLE, Document, content, wrong
 from loadstone.compare.importers._plan import prompts
+from loadstone.compare.importers._sound import sound
 from loadstone.compare.sides import Floats, Gaps, Ints, Requests, Run
 from loadstone.errors import LoadstoneError, UsageError
 from loadstone.estimate.rates import Paced
@@ -32,21 +33,20 @@ def run(path: Path) -> Run:
         if not (path / name).is_file():
             again = f"`loadstone report {path}` makes it from what was recorded"
             raise UsageError(f"{path}: holds no {name}; {again}, when the run has ended.")
+    told = content(path / layout.REPORT)
     try:
-        document = Document((msgspec.json.decode((path / layout.REPORT).read_bytes()),), lines=False)
+        document = Document((msgspec.json.decode(told),), lines=False)
         found = report_json.run(str(path), document)
         tables = Tables.read(pl.scan_parquet(path / layout.REQUESTS, glob=False), read_run(path))
-        return found._replace(requests=_with_prompts(requests(tables), path, tables.run))
-    except (
-        msgspec.DecodeError,
-        pl.exceptions.PolarsError,
-        OSError,
-        KeyError,
-        TypeError,
-        ValueError,
-        LoadstoneError,
-    ) as error:
-        raise UsageError(f"{path}: a file of the run is damaged or of another version: {error}.") from None
+        return sound(found._replace(requests=_with_prompts(requests(tables), path, tables.run)))
+    except (msgspec.DecodeError, pl.exceptions.PolarsError, OSError, LoadstoneError) as error:
+        raise UsageError(
+            f"{path}: a file of the run is damaged or of another version: {str(error).rstrip('.')}."
+        ) from None
+    except UNREADABLE as error:
+        raise UsageError(
+            f"{path}: a file of the run is damaged or of another version: {wrong(error)}."
+        ) from None
 
 
 def _with_prompts(found: Requests | None, path: Path, log: RunLog) -> Requests | None:

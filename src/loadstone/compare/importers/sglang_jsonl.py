@@ -13,7 +13,7 @@ import numpy as np
 
 from loadstone.compare.importers import _numbers
 from loadstone.compare.importers._asked import endpoint, load
-from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled
+from loadstone.compare.importers._document import Damaged, Document, count, each, number, numbers, pooled
 from loadstone.compare.importers.vllm_json import of_arrays
 from loadstone.compare.sides import Requests, Run
 
@@ -40,7 +40,7 @@ def knows(document: Document) -> bool:
 def run(path: str, document: Document) -> Run:
     """The last run of the file."""
     found = document.values[-1]
-    if not isinstance(found, dict) or not number(found.get("completed")):
+    if not isinstance(found, dict) or not count(found, "completed"):
         raise Damaged("no request of its last run succeeded")
     native = found["backend"] in NATIVE
     names = {
@@ -90,15 +90,14 @@ def _length(most: Any, ratio: Any) -> str | None:
 def _requests(found: dict[str, Any]) -> Requests:
     """The requests; SGLang does not tell when each was sent, nor its latency, which is its gaps added up."""
     first = numbers(found["ttfts"], "ttfts", 1000)
-    _, (totals, counts) = pooled(found["itls"], "itls", 1000)
-    tokens = numbers(found.get("output_lens") or [None] * len(first), "output_lens")
-    errors = found.get("errors") or [""] * len(first)
-    if not len(first) == len(counts) == len(tokens) == len(errors):
-        raise Damaged("ttfts, itls, output_lens and errors are not of one length")
+    itls, errors = (each(found, name, len(first), "ttfts") for name in ("itls", "errors"))
+    tokens, inputs = (
+        numbers(each(found, name, len(first), "ttfts"), name) for name in ("output_lens", "input_lens")
+    )
+    _, (totals, _) = pooled(itls, "itls", 1000)
     failed = np.array([bool(error) for error in errors])
-    inputs = numbers(found.get("input_lens") or [None] * len(first), "input_lens")
     order, unknown = np.arange(len(first)), np.full(len(first), np.nan)
-    made = of_arrays(order, unknown, failed, first, first + totals, tokens, inputs, found["itls"])
+    made = of_arrays(order, unknown, failed, first, first + totals, tokens, inputs, itls)
     if found["backend"] not in NATIVE:
         return made
     name, old = "inter_token_latency", "inter_chunk_latency"

@@ -13,7 +13,7 @@ import numpy as np
 
 from loadstone.compare.importers import _numbers
 from loadstone.compare.importers._asked import endpoint, load
-from loadstone.compare.importers._document import Damaged, Document, number, numbers, pooled
+from loadstone.compare.importers._document import Damaged, Document, count, each, number, numbers, pooled
 from loadstone.compare.importers._pace import pace
 from loadstone.compare.sides import Bools, Floats, Ints, Known, Requests, Run
 
@@ -42,12 +42,13 @@ def knows(document: Document) -> bool:
 def run(path: str, document: Document) -> Run:
     """The run."""
     found = document.first
-    if not number(found["completed"]):
+    completed, failed = count(found, "completed"), count(found, "failed")
+    if not completed:
         raise Damaged("no request of it succeeded, so its numbers are zeros that stand for nothing")
     known = _numbers.told(found, NAMES, STATS, RATES)
     detailed = _requests(found) if all(name in found for name in DETAILS) else None
-    if (failed := number(found.get("failed"))) is not None:
-        known["error_rate", "mean"] = Known(100 * failed / (failed + found["completed"]))
+    if failed is not None:
+        known["error_rate", "mean"] = Known(100 * failed / (failed + completed))
     if detailed is not None:
         known = {**_numbers.of_requests(detailed), **known}
     return Run(
@@ -81,18 +82,15 @@ def _asked(found: Any) -> dict[str, Any]:
 
 def _requests(found: Any) -> Requests:
     first = numbers(found["ttfts"], "ttfts", 1000)
-    _, (totals, counts) = pooled(found["itls"], "itls", 1000)
-    tokens = numbers(found["output_lens"], "output_lens")
-    errors = found.get("errors") or [""] * len(first)
-    if not len(first) == len(counts) == len(tokens) == len(errors):
-        raise Damaged("ttfts, itls, output_lens and errors are not of one length")
+    itls, errors = (each(found, name, len(first), "ttfts") for name in ("itls", "errors"))
+    tokens, inputs, sent = (
+        numbers(each(found, name, len(first), "ttfts"), name)
+        for name in ("output_lens", "input_lens", "start_times")
+    )
+    _, (totals, _) = pooled(itls, "itls", 1000)
     failed = np.array([bool(error) for error in errors])
-    latencies = first + totals
-    unknown = [None] * len(first)
-    sent = numbers(found.get("start_times") or unknown, "start_times")
     order = np.argsort(sent, kind="stable")
-    inputs = numbers(found.get("input_lens") or unknown, "input_lens")
-    return of_arrays(order, sent, failed, first, latencies, tokens, inputs, found["itls"])
+    return of_arrays(order, sent, failed, first, first + totals, tokens, inputs, itls)
 
 
 def of_arrays(
