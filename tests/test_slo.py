@@ -143,8 +143,15 @@ def test_twice_the_same_says_what_stands_where_none_is_named():
         ("ttft<200", "needs a unit: us, ms, s"),
         ("error_rate<0.1", "needs the unit %"),
         ("output_token_throughput>5ms", "ms is not its unit; write tokens/s, or none"),
-        ("ttft.p42<200ms", "there is no p42"),
-        ("tftt<200ms", "there is no tftt"),
+        (
+            "ttft.p42<200ms",
+            "there is no p42. Known: mean, min, max, p1, p5, p10, p25, p50, p75, p90, p95, p99, p99.9.",
+        ),
+        ("tftt<200ms", "there is no tftt. Did you mean ttft?"),
+        ("p99_ttft_ms<200ms", "there is no p99_ttft_ms. Did you mean time_to_first_token.p99?"),
+        ("median_ttft<200ms", "Did you mean time_to_first_token.p50?"),
+        ("xyzzy<1ms", "there is no xyzzy. Known: "),
+        ("ttft.p99<1s;itl.p99<30ms", "objectives are separated by commas"),
         ("ttft<1.2.3ms", "is not a number"),
     ],
 )

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from loadstone.errors import UsageError, did_you_mean
+from loadstone.errors import UsageError, nearest
 
 SHORT_NAMES = {
     "ttft": "time_to_first_token",
@@ -29,11 +29,17 @@ SHORT_NAMES = {
 SHORT_STATS = {"avg": "mean", "average": "mean", "median": "p50"}
 """The words of AIPerf and of vllm bench for a statistic."""
 STATS = ("mean", "min", "max", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
+ASKED_FOR = ("ttft", "tpot", "itl", "e2el", "output_token_throughput", "goodput_attainment", "error_rate")
+"""What most objectives are about: named where there are too many metrics to name them all."""
+MOST_NAMED = 12
 UNITS_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 EXAMPLE = "write for example time_to_first_token.p99<500ms,error_rate<0.1%"
 _FORM = re.compile(
     r"([a-z_][a-z_0-9]*?)(?:\.([a-z0-9_.]+))?\s*([<>])=?\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(.*)", re.IGNORECASE
 )
+
+_OTHER = re.compile(r"(mean|avg|average|median|min|max|p\d+(?:_\d+)?)_(\w+?)(?:_(?:ms|s))?")
+"""A statistic as it stands in the names of results files of other tools: `p99_ttft_ms`."""
 
 
 class Kind(NamedTuple):
@@ -73,7 +79,7 @@ class Objective(NamedTuple):
     @property
     def what(self) -> str:
         """The part before the sign."""
-        return f"{self.metric}.{self.stat}" if self.stat else self.metric
+        return f"{self.metric}.{_said(self.stat)}" if self.stat else self.metric
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,15 +107,21 @@ def split(texts: Sequence[str]) -> list[str]:
     return [part for text in texts for part in map(str.strip, text.split(",")) if part]
 
 
-def objectives(texts: Sequence[str], metrics: Mapping[str, Kind], default: str = "") -> list[Objective]:
-    """The objectives in some texts. `default` is the statistic of one that names none, where there are no requests to ask.
+def objectives(
+    texts: Sequence[str],
+    metrics: Mapping[str, Kind],
+    default: str = "",
+    elsewhere: Callable[[str], str | None] = lambda _: None,
+) -> list[Objective]:
+    """The objectives in some texts. `default` is the statistic of one that names none, where there are no requests to ask;
+    `elsewhere` gives the metric that another tool's name means, to be named in the refusal.
 
     Raises `UsageError` for one that is not of this form, whose metric is none of `metrics`, whose unit or sign is not
     the metric's, or that stands there twice.
     """
     found: list[Objective] = []
     for part in split(texts):
-        objective = _objective(part, metrics, default)
+        objective = _objective(part, metrics, default, elsewhere)
         if any(other[:2] == objective[:2] for other in found):
             usual = f" ({default} is the default)" if default and objective.stat == default else ""
             raise UsageError(f"--slo {part!r}: {objective.what} is limited twice{usual}; give it once.")
@@ -119,7 +131,11 @@ def objectives(texts: Sequence[str], metrics: Mapping[str, Kind], default: str =
     return found
 
 
-def _objective(part: str, metrics: Mapping[str, Kind], default: str) -> Objective:
+def _objective(
+    part: str, metrics: Mapping[str, Kind], default: str, elsewhere: Callable[[str], str | None]
+) -> Objective:
+    if ";" in part:
+        raise UsageError(f"--slo {part!r}: objectives are separated by commas.")
     match = _FORM.fullmatch(part)
     if not match:
         raise UsageError(f"--slo {part!r} is not METRIC.STATISTIC<LIMIT; {EXAMPLE}.{_meant(part)}")
@@ -127,8 +143,7 @@ def _objective(part: str, metrics: Mapping[str, Kind], default: str) -> Objectiv
     metric = SHORT_NAMES.get(name.lower(), name.lower())
     kind = metrics.get(metric)
     if kind is None:
-        known = did_you_mean(metric, metrics) or f"Known: {', '.join(sorted(_with_limits(metrics)))}."
-        raise UsageError(f"--slo {part!r}: there is no {name}. {known}")
+        raise UsageError(f"--slo {part!r}: there is no {name}. {_instead(metric, metrics, elsewhere)}")
     if kind.better == "neither":
         raise UsageError(
             f"--slo {part!r}: of {metric} neither more nor less is better, so it can be no objective."
@@ -139,6 +154,27 @@ def _objective(part: str, metrics: Mapping[str, Kind], default: str) -> Objectiv
     chosen = _stat(part, metric, kind, stat, default)
     limit = _limit(part, number, unit, kind)
     return Objective(metric, chosen, limit, kind.unit, kind.better, each=not (chosen or kind.number))
+
+
+def _instead(name: str, metrics: Mapping[str, Kind], elsewhere: Callable[[str], str | None]) -> str:
+    """What to write for a name that is none: what it means in another tool, what it may be a slip for, or what there is."""
+    other = _OTHER.fullmatch(name)
+    stat, bare = other.groups() if other else ("", name)
+    long = "_".join(SHORT_NAMES.get(word, word) for word in bare.split("_"))
+    found = long if long in metrics else elsewhere(name) or nearest(long, [*metrics, *SHORT_NAMES])
+    if found in (*metrics, *SHORT_NAMES):
+        full = SHORT_NAMES.get(found, found)
+        behind = "" if not stat or metrics[full].number else f".{_said(SHORT_STATS.get(stat, stat))}"
+        return f"Did you mean {found}{behind}?"
+    known = sorted(_with_limits(metrics))
+    if len(known) <= MOST_NAMED:
+        return f"Known: {', '.join(known)}."
+    return f"Most ask for {', '.join(ASKED_FOR)}; `loadstone explain` lists all."
+
+
+def _said(stat: str) -> str:
+    """A statistic as people write it: `p99.9`."""
+    return stat.replace("_", ".")
 
 
 def _with_limits(metrics: Mapping[str, Kind]) -> Iterator[str]:
@@ -158,7 +194,7 @@ def _stat(part: str, metric: str, kind: Kind, stat: str | None, default: str) ->
     stat = stat.lower().replace(".", "_") if stat else default
     stat = SHORT_STATS.get(stat, stat)
     if stat and stat not in STATS:
-        raise UsageError(f"--slo {part!r}: there is no {stat}. Known: {', '.join(STATS)}.")
+        raise UsageError(f"--slo {part!r}: there is no {_said(stat)}. Known: {', '.join(map(_said, STATS))}.")
     return stat
 
 

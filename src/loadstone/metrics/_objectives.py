@@ -37,7 +37,7 @@ def settled(config: Config, phases: Sequence[Phase]) -> Config:
     """
     given = config.slo
     check_goodput(config, judged_alone())
-    found = objectives(given.objectives, kinds()) if given.objectives else []
+    found = objectives(given.objectives, kinds(), elsewhere=_of_other_tools) if given.objectives else []
     limits = dict(given.goodput)
     for one in found:
         if one.each and limits.setdefault(one.metric, one.limit) != one.limit:
@@ -72,6 +72,13 @@ def absent(metric: Metric, config: Config, phases: Sequence[Phase], limited_each
         "objectives": limited_each,
     }
     return next((NEEDS[need].reason for need in metric.needs if not has.get(need, True)), "")
+
+
+def _of_other_tools(word: str) -> str | None:
+    """The metric that another tool's name means."""
+    from loadstone.metrics._namesakes import ours  # for a name that is none of ours
+
+    return ours(word, kinds())
 
 
 def _is_number(metric: Metric) -> bool:
