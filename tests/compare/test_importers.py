@@ -8,6 +8,7 @@ from tests.compare.conftest import AIPERF, SGLANG, VLLM, VLLM_DETAILS, aiperf_re
 
 from loadstone.compare.importers import read
 from loadstone.compare.importers._pace import pace
+from loadstone.compare.sides import SERVER
 from loadstone.errors import UsageError
 
 
@@ -155,6 +156,47 @@ def test_the_requests_of_aiperf_are_read_in_the_order_of_sending_without_the_war
     np.testing.assert_allclose(requests.sent_s, [0.0, 0.1, 0.2])
     assert requests.failed.tolist() == [False, False, True]
     np.testing.assert_allclose(requests.pooled["inter_chunk_latency"].values, [10, 30, 10, 30])
+
+
+def counted(number, **more):
+    """A record of AIPerf whose answer is 5 tokens long by the server, and 3 by AIPerf's tokenizer."""
+    record = aiperf_record(number, **more)
+    if record["error"] is None:
+        record["metrics"]["usage_completion_tokens"] = {"value": 5, "unit": "tokens"}
+    return record
+
+
+def test_tokens_of_aiperf_are_the_servers_where_it_told_them(written):
+    lines = [counted(1), counted(2), counted(3, error={"code": 500})]
+    run = read(written("profile_export.jsonl", *lines))
+    assert run.counted_by == SERVER
+    assert run.notes == (
+        "output tokens of AIPerf are those that the server told, not those of AIPerf's own tokenizer.",
+    )
+    np.testing.assert_allclose(run.requests.output_tokens, [5, 5, np.nan])
+    np.testing.assert_allclose(run.requests.latencies["time_per_output_token"], [10, 10, np.nan])
+
+
+def test_tokens_of_aiperf_are_its_own_where_one_answer_has_no_count_of_the_server(written):
+    run = read(written("profile_export.jsonl", counted(1), aiperf_record(2)))
+    assert run.counted_by == "AIPerf's own tokenizer"
+    np.testing.assert_allclose(run.requests.output_tokens, [3, 3])
+
+
+@pytest.mark.parametrize(("told", "by"), [(7.0, SERVER), (5.0, "AIPerf's own tokenizer")])
+def test_a_summary_of_aiperf_has_the_servers_tokens_where_both_sums_are_one(written, told, by):
+    tokens = {"usage_completion_tokens": {"sum": told}, "output_sequence_length": {"sum": 7.0}}
+    assert read(written("profile_export_aiperf.json", {**AIPERF, **tokens})).counted_by == by
+
+
+def test_a_folder_of_aiperf_has_requests_from_one_file_and_what_was_asked_from_the_other(written, tmp_path):
+    written("profile_export.jsonl", counted(1), counted(2))
+    written("profile_export_aiperf.json", {**AIPERF, "is_complete": False, "incomplete_reason": "r"})
+    run = read(tmp_path)
+    assert (run.path, run.tool, len(run.requests.sent_s)) == (str(tmp_path), "AIPerf 0.13.0", 2)
+    assert run.asked["model"] == "m"
+    assert run.asked["requests"] == "100"
+    assert run.notes[-1] == "AIPerf says it is incomplete: r."
 
 
 def test_guidellm_has_the_prefill_in_its_time_per_output_token(written):

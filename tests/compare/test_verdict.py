@@ -47,6 +47,30 @@ def test_the_same_run_is_the_same(side):
     assert told.verdict == "the same"
 
 
+def test_tokens_by_another_tokenizer_are_not_compared_and_it_is_said(side):
+    """Nor is it said that answers were longer."""
+    longer = {"counted_by": "AIPerf's own tokenizer"}
+    b = side("B", draws(2), **longer)
+    tokens = b.run.requests._replace(output_tokens=np.full(400, 20.0))
+    b = Side("B", (b.run._replace(requests=tokens),))
+    found = compare.report([side("A", draws(1)), b], anyway=True).comparisons[0]
+    assert not {"output_token_throughput", "total_token_throughput"} & {one.metric for one in found.rows}
+    assert found.notes[0] == (
+        "Output tokens are counted by another tokenizer (A: the server; B: AIPerf's own tokenizer), so not compared: "
+        "output token throughput, total token throughput."
+    )
+    assert found.warnings == ()
+    same = compare.report([side("A", draws(1), **longer), side("B", draws(2), **longer)]).comparisons[0]
+    assert "output_token_throughput" in {one.metric for one in same.rows}
+
+
+def test_the_headline_is_the_first_that_both_have_told_or_not(side):
+    found = compare.report([side("A", draws(1, 20)), side("B", draws(2, 20))], pair=False)
+    told = next(one for one in found.comparisons[0].rows if one.headline)
+    assert (told.metric, told.stat) == ("time_to_first_token", "mean")
+    assert told.verdict.startswith("not compared: too few independent requests")
+
+
 def test_requests_that_only_one_side_answered_are_no_pair(requests):
     a, b = paired(requests([1.0, 2.0, 3.0], failed=[0]), requests([1.0, 2.0, 3.0], failed=[2]))
     np.testing.assert_array_equal(a.latencies["time_to_first_token"], [np.nan, 2.0, np.nan])

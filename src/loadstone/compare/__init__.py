@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from loadstone.compare import asked, pairs
 from loadstone.compare.importers import read
 from loadstone.compare.result import Comparison, Pairing, Row, SideFacts
-from loadstone.compare.sides import METRICS, Run, Side
+from loadstone.compare.sides import BY_TOKENS, METRICS, Run, Side
 from loadstone.compare.verdict import rows, unlike
 from loadstone.errors import UsageError
 
@@ -90,6 +90,8 @@ def _pairing(
             f"{' '.join(refused)} What was measured then is not the server alone; --anyway compares all the same."
         )
     why = _unpaired(first, other, pair)
+    elsewise = _counted_elsewise(first.run, other.run, metrics)
+    metrics = [name for name in metrics if name not in elsewise]
     found = rows(first, other, paired=why is None, metrics=metrics, headline=headline)
     if not found:
         raise UsageError(
@@ -103,7 +105,12 @@ def _pairing(
         unpaired_because=why,
         refused=refused,
         warnings=tuple(one.sentence for one in differ if not one.refused),
-        notes=(*_unknown(first, other), *_surroundings(first, other), *_notes(first, other)),
+        notes=(
+            *_tokenizers(first, other, elsewise),
+            *_unknown(first, other),
+            *_surroundings(first, other),
+            *_notes(first, other),
+        ),
         rows=found,
         unlike=unlike(first.run, other.run),
     )
@@ -153,6 +160,22 @@ def _facts(side: Side) -> SideFacts:
         certificate=None if worst is None else worst.verdict,  # type: ignore[arg-type]  # one of the three
         headline="" if worst is None else worst.headline,
     )
+
+
+def _counted_elsewise(a: Run, b: Run, metrics: Collection[str]) -> list[str]:
+    """The metrics of both whose tokens are counted by different tokenizers."""
+    if a.counted_by == b.counted_by:
+        return []
+    both = {name for name, _ in a.numbers} & {name for name, _ in b.numbers}
+    return [name for name in BY_TOKENS if name in both and name in metrics]
+
+
+def _tokenizers(first: Side, other: Side, names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    what = ", ".join(name.replace("_", " ") for name in names)
+    by = f"{first.name}: {first.run.counted_by}; {other.name}: {other.run.counted_by}"
+    return [f"Output tokens are counted by another tokenizer ({by}), so not compared: {what}."]
 
 
 def _unknown(first: Side, other: Side) -> list[str]:

@@ -114,6 +114,8 @@ def _lengths(first: Side, other: Side) -> list[Difference]:
     """Where prompts or answers came to clearly different lengths, though none was asked."""
     found = []
     for name, noun, longer in (("input_tokens", "prompts", "longer"), ("output_tokens", "answers", "longer")):
+        if name == "output_tokens" and first.run.counted_by != other.run.counted_by:
+            continue
         mine, theirs = _mean(first.run, name), _mean(other.run, name)
         if mine and theirs and abs(theirs / mine - 1) > APART:
             word = longer if theirs > mine else "shorter"

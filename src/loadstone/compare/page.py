@@ -63,7 +63,7 @@ def _pairing(one: Pairing, width: int, color: bool) -> Iterator[str]:
         yield from wrap(printable(sentence), width, INDENT)
     for row in one.rows:
         if row.headline:
-            said = f"{label(row)}: {row.verdict}."
+            said = f"{label(row)}: {row.verdict.removesuffix('.')}."
             yield ""
             yield from (paint(line, _color(row), color) for line in wrap(printable(said), width, INDENT))
     yield ""

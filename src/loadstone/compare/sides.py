@@ -33,6 +33,14 @@ LATENCIES = (
 )
 RATES = ("request_throughput", "output_token_throughput", "total_token_throughput", "goodput")
 SHARES = ("goodput_attainment", "error_rate")
+BY_TOKENS = (
+    "time_per_output_token",
+    "time_per_output_token_with_prefill",
+    "output_token_throughput",
+    "total_token_throughput",
+)
+"""What says nothing of two servers where their output tokens are counted by different tokenizers."""
+SERVER = "the server"
 METRICS = (*LATENCIES, *RATES, *SHARES)
 """What is compared, in the order of display."""
 OURS_ELSEWHERE = {
@@ -124,6 +132,8 @@ class Run(NamedTuple):
     caveats: Mapping[str, str] = {}
     """What is counted a little otherwise than by loadstone, by metric."""
     notes: tuple[str, ...] = ()
+    counted_by: str = SERVER
+    """Who counted the output tokens."""
 
 
 class Side(NamedTuple):

@@ -31,9 +31,8 @@ from loadstone.estimate.tails import holm
 HEADLINES = (
     ("time_to_first_token", "mean"),
     ("request_latency", "mean"),
-    ("output_token_throughput", "mean"),
 )
-"""The first of them that both sides have is the headline, unless another is asked for."""
+"""The first of them that both sides have is the headline, unless another is asked for. Whether it can be told is not looked at."""
 FROM_DUE = "request_latency_from_due"
 WAITED = 0.01
 """Latency from the due time has rows of its own where it is longer by this share on either side."""
@@ -135,7 +134,7 @@ def _waited(one: Found, found: list[Found]) -> bool:
 
 def _headline(found: list[Found], asked: tuple[str, str] | None) -> Found | None:
     wanted = (asked,) if asked else HEADLINES
-    by = {(one.metric, one.stat): one for one in found if isinstance(one.ratio, Ratio) or asked}
+    by = {(one.metric, one.stat): one for one in found}
     if asked is not None and asked not in by:
         raise UsageError(f"--headline {'.'.join(asked)}: not both sides have it; choose another one.")
     return next((by[name] for name in wanted if name in by), None)

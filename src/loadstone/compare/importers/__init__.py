@@ -53,6 +53,8 @@ def read(path: Path) -> Run:
             raise UsageError(
                 f"{path}: holds neither a run of loadstone nor an export of AIPerf or GuideLLM; name the file."
             )
+        if [one.name for one in there[:2]] == list(IN_FOLDERS[:2]):
+            return _of_both(read(there[0]), read(there[1]), path)
         path = there[0]
     document = _parsed(path)
     for name, importer in FORMATS.items():
@@ -64,6 +66,17 @@ def read(path: Path) -> Run:
             except UNREADABLE as error:
                 raise UsageError(f"{path}: looks like {name}, and is damaged: {wrong(error)}.") from None
     raise UsageError(f"{path}: is in none of the formats that compare reads: {', '.join(FORMATS)}.")
+
+
+def _of_both(requests: Run, summary: Run, home: Path) -> Run:
+    """The run of AIPerf whose requests are in one file and what was asked for in the other."""
+    told = {name: value for name, value in summary.asked.items() if value is not None}
+    return requests._replace(
+        path=str(home),
+        tool=summary.tool,
+        asked={**requests.asked, **told},
+        notes=(*requests.notes, *summary.notes),
+    )
 
 
 def _is_folder(path: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from loadstone.compare.importers._asked import load
 from loadstone.compare.importers._document import Document, measured, number, part
-from loadstone.compare.sides import Known, Run
+from loadstone.compare.sides import SERVER, Known, Run
 
 NAMES = {
     "time_to_first_token": "time_to_first_token",
@@ -28,6 +28,8 @@ NUMBERS = {
     "request_error_rate": "error_rate",
 }
 TO_MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
+TOKENIZER = "AIPerf's own tokenizer"
+"""Counts the output tokens unless --use-server-token-count is given."""
 CAVEATS = {
     "request_throughput": "divides by the time of the successes alone",
     "output_token_throughput": "divides by the time of the successes alone",
@@ -66,7 +68,16 @@ def run(path: str, document: Document) -> Run:
         numbers=known,
         caveats=CAVEATS,
         notes=tuple(notes),
+        counted_by=SERVER if _by_server(found) else TOKENIZER,
     )
+
+
+def _by_server(found: Mapping[str, Any]) -> bool:
+    """Whether the tokens are those that the server told: then both sums are one."""
+    told, counted = (
+        number(part(found, name).get("sum")) for name in ("usage_completion_tokens", "output_sequence_length")
+    )
+    return told is not None and told == counted
 
 
 def _asked(found: Mapping[str, Any]) -> dict[str, Any]:

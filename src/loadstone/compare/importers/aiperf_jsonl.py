@@ -1,7 +1,8 @@
 """AIPerf's `profile_export.jsonl`: one record a request, warm-up included, which is left out here (AIPerf 0.13).
 
 Its clock is the wall clock. Which prompt a request had is told by its conversation and turn, and not which conversations the run
-had: so requests of two runs are paired by position, and only when that is asked for.
+had: so requests of two runs are paired by position, and only when that is asked for. Output tokens are those that the server
+told (`usage_completion_tokens`) where it told them of every answer, else those of AIPerf's own tokenizer.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 from loadstone.compare.importers import _numbers
 from loadstone.compare.importers._document import Damaged, Document, number, pooled
 from loadstone.compare.importers._pace import pace
-from loadstone.compare.importers.aiperf_json import NAMES, TO_MS
-from loadstone.compare.sides import Floats, Requests, Run
+from loadstone.compare.importers.aiperf_json import NAMES, TO_MS, TOKENIZER
+from loadstone.compare.sides import SERVER, Floats, Requests, Run
 
 PROFILING = "profiling"
 POOLED = "inter_chunk_latency"
+BY_SERVER = "output tokens of AIPerf are those that the server told, not those of AIPerf's own tokenizer."
 
 
 def knows(document: Document) -> bool:
@@ -34,13 +36,15 @@ def run(path: str, document: Document) -> Run:
     if any(number(one["metadata"].get("request_start_ns")) is None for one in records):
         raise Damaged("a record does not tell when its request was sent")
     records.sort(key=lambda one: one["metadata"]["request_start_ns"])
-    found = _requests(records)
+    found, by_server = _requests(records)
     return Run(
         path=path,
         tool="AIPerf",
         asked={"requests": f"{len(records):,}"},
         numbers=_numbers.of_requests(found),
         requests=found,
+        notes=(BY_SERVER,) if by_server else (),
+        counted_by=SERVER if by_server else TOKENIZER,
     )
 
 
@@ -48,7 +52,8 @@ def _measured(record: Mapping[str, Any]) -> bool:
     return bool(record["metadata"].get("benchmark_phase", PROFILING) == PROFILING)
 
 
-def _requests(records: Sequence[Mapping[str, Any]]) -> Requests:
+def _requests(records: Sequence[Mapping[str, Any]]) -> tuple[Requests, bool]:
+    """The requests, and whether the server counted their output tokens."""
     starts = np.array([one["metadata"]["request_start_ns"] for one in records], np.float64)
     ends = np.array([one["metadata"].get("request_end_ns") or np.nan for one in records], np.float64)
     cancelled = np.array([bool(one["metadata"].get("was_cancelled")) for one in records])
@@ -59,19 +64,27 @@ def _requests(records: Sequence[Mapping[str, Any]]) -> Requests:
         for theirs, ours in NAMES.items()
         if ours != POOLED and np.isfinite(values := _column(records, theirs)).any()
     }
+    told, counted = (_column(records, name) for name in ("usage_completion_tokens", "output_sequence_length"))
+    by_server = bool(succeeded.any() and np.isfinite(told[succeeded]).all())
+    if by_server and {"request_latency", "time_to_first_token"} <= latencies.keys():
+        later = np.where(told > 1, told - 1, np.nan)
+        latencies["time_per_output_token"] = (
+            latencies["request_latency"] - latencies["time_to_first_token"]
+        ) / later
     gaps, sums = pooled([_listed(one) for one in records], POOLED, 1.0)
     there = len(gaps.values) > 0
-    return Requests(
+    requests = Requests(
         sent_s=(starts - starts[0]) / 1e9,
         pace=pace((starts - starts[0]) / 1e9, (ends - starts[0]) / 1e9),
         succeeded=succeeded,
         failed=failed,
         latencies=latencies,
-        output_tokens=_column(records, "output_sequence_length"),
+        output_tokens=told if by_server else counted,
         input_tokens=_column(records, "input_sequence_length"),
         pooled={POOLED: gaps} if there else {},
         pooled_sums={POOLED: sums} if there else {},
     )
+    return requests, by_server
 
 
 def _column(records: Sequence[Mapping[str, Any]], name: str) -> Floats:
