@@ -62,6 +62,27 @@ def test_a_regression_beyond_the_limit_is_exit_code_3(files, capsys):
     assert main(["compare", *reversed(paths), "--pair", "--fail-on", "5"]) == 0
 
 
+def test_a_limit_is_not_kept_where_nothing_was_compared(files, capsys):
+    """Summaries alone tell nothing of chance, so nobody knows whether B is worse."""
+    summaries = files(VLLM, {**VLLM, "mean_ttft_ms": 60.0})
+    assert main(["compare", *summaries]) == 0
+    capsys.readouterr()
+    assert main(["compare", *summaries, "--fail-on", "5"]) == 4
+    out, err = capsys.readouterr()
+    assert "time to first token mean (ms)" in out
+    assert err == "--fail-on 5: undecided, since no row of B could be compared.\n"
+
+
+def test_several_runs_beside_one_are_refused(files, capsys):
+    a1, a2, b = files(vllm(), vllm(), vllm(1.2))
+    for sides in ([f"{a1},{a2}", b], [b, f"{a1},{a2}"]):
+        assert main(["compare", *sides, "--fail-on", "5"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "so nothing can be compared; name two runs or more of each side" in err
+        assert err.count("\n") == 1
+
+
 def test_json_is_of_the_published_form(files, capsys):
     assert main(["compare", *files(vllm(), vllm()), "--format", "json", "--metric", "ttft"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=Comparison)

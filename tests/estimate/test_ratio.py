@@ -239,8 +239,18 @@ def test_runs_are_compared_by_welch():
     assert found.value == pytest.approx(math.e)
     assert found.error == pytest.approx(math.sqrt(2 / 3))
     assert found.freedom == pytest.approx(4)
-    together = over_runs(a, b, paired=True)
-    assert together.error == pytest.approx(0, abs=1e-12)
+    together = over_runs(a, b * np.exp([0.3, 0.0, -0.3]), paired=True)
+    assert together.error == pytest.approx(0.3 / math.sqrt(3))
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_runs_that_do_not_differ_at_all_are_no_certainty(paired):
+    found = over_runs([18.4, 18.4], [18.42, 18.42], paired=paired)
+    assert isinstance(found, Untold)
+    assert "do not differ at all" in found.reason
+    assert found.value == pytest.approx(18.42 / 18.4)
+    rounded = over_runs([0.1 + 0.2, 0.3], [0.3, 0.3], paired=paired)
+    assert (rounded.value, rounded.error, rounded.tail) == (1.0, 0.0, 1.0)
 
 
 def test_one_run_has_nothing_to_vary_from():

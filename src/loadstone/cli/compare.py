@@ -46,7 +46,7 @@ from loadstone.terminal import wants_color
     "--fail-on",
     type=click.FloatRange(min=0),
     metavar="PERCENT",
-    help="Exit with 3 when something is shown to be worse by more than this; what is not shown is 0.",
+    help="Exit with 3 when something is shown to be worse by more than this; what is not shown is 0. With 4 when nothing could be compared.",
 )
 @click.option(
     "--format",
@@ -86,7 +86,15 @@ def compare(
     if fail_on is not None:
         found = comparing.limited(found, fail_on)
     click.echo(_printed(found, form))
-    return Exit.SLO_MISSED if found.regressions else Exit.DONE
+    if fail_on is None or found.regressions:
+        return Exit.SLO_MISSED if found.regressions else Exit.DONE
+    if unknown := comparing.untold(found):
+        click.echo(
+            f"--fail-on {fail_on:g}: undecided, since no row of {', '.join(unknown)} could be compared.",
+            err=True,
+        )
+        return Exit.UNDECIDED
+    return Exit.DONE
 
 
 def _printed(found: object, form: str) -> str:

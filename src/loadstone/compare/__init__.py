@@ -19,7 +19,7 @@ from loadstone.compare.sides import BY_TOKENS, METRICS, Run, Side
 from loadstone.compare.verdict import rows, unlike
 from loadstone.errors import UsageError
 
-__all__ = ["METRICS", "Comparison", "Pairing", "Row", "Run", "Side", "limited", "report", "sides"]
+__all__ = ["METRICS", "Comparison", "Pairing", "Row", "Run", "Side", "limited", "report", "sides", "untold"]
 
 
 def sides(named: Sequence[str], labels: Sequence[str] = ()) -> list[Side]:
@@ -54,6 +54,11 @@ def report(
     )
 
 
+def untold(found: Comparison) -> tuple[str, ...]:
+    """The names of the sides of which no row could be compared with the first."""
+    return tuple(one.b.name for one in found.comparisons if all(row.low is None for row in one.rows))
+
+
 def limited(found: Comparison, percent: float) -> Comparison:
     """The same with what is shown to be worse by more than so many percent (shares: percentage points): the whole interval
     lies beyond.
@@ -83,6 +88,7 @@ def _pairing(
     pair: bool | None,
     anyway: bool,
 ) -> Pairing:
+    _as_many(first, other)
     differ = asked.differences(first, other)
     refused = tuple(one.sentence for one in differ if one.refused)
     if refused and not anyway:
@@ -114,6 +120,16 @@ def _pairing(
         rows=found,
         unlike=unlike(first.run, other.run),
     )
+
+
+def _as_many(first: Side, other: Side) -> None:
+    """Raises `UsageError` where several runs stand beside one: how far runs differ is not known of both then."""
+    one, several = sorted((first, other), key=lambda side: len(side.runs))
+    if len(one.runs) == 1 < len(several.runs):
+        raise UsageError(
+            f"{one.name} is one run and {several.name} is {len(several.runs)}, so nothing can be compared;"
+            " name two runs or more of each side (A1,A2 B1,B2), or one of each."
+        )
 
 
 def _paths(named: str) -> list[str]:

@@ -24,7 +24,7 @@ def _verdict(row: Row, name: str) -> str:
         worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
         over = f", over the {row.pairs:,} requests that have it on both sides" if row.pairs else ""
         return f"{name} is {_size(row)} {_word(row, worse)} {_interval(row)}{over}"
-    if not row.difference and row.change == row.low == row.high == 1:
+    if row.change == row.low == row.high == (0 if row.difference else 1):
         return SAME
     shown = f"no difference shown; {_amount(row, row.shown_from)} would have been"
     return f"{shown} (asked about alone it would be one)" if alone(row) else shown
@@ -42,7 +42,7 @@ def short(row: Row) -> str:
     if row.differs:
         worse = (row.change < (0 if row.difference else 1)) != (row.better == "lower")
         return _word(row, worse)
-    if not row.difference and row.change == row.low == row.high == 1:
+    if row.change == row.low == row.high == (0 if row.difference else 1):
         return SAME
     return f"none; {_amount(row, row.shown_from)} would be{ALONE if alone(row) else ''}"
 

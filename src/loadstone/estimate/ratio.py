@@ -28,6 +28,10 @@ RESAMPLES = 1000
 INDEPENDENT = 40
 """Independent observations that an error is told from; with fewer, errors come out too small (bench/compare_power.py)."""
 TOO_SHORT = "too few independent requests to tell its error; it takes a longer run."
+NO_SPREAD = (
+    "runs of one side do not differ at all, which says nothing of chance; compare one run of each side."
+)
+"""Few runs agree to the last digit where numbers come in steps, and not for certainty."""
 MOST = 100.0
 """A logarithm of a ratio beyond which nothing is told."""
 ROUNDING = 1e-9
@@ -151,8 +155,13 @@ def over_runs(
         errors = [float(side.std(ddof=1)) / math.sqrt(len(side)) for side in (xs, ys)]
         freedoms = [len(side) - 1.0 for side in (xs, ys)]
     apart = float(ys.mean() - xs.mean())
+    error = math.hypot(*errors)
+    if error <= ROUNDING:
+        error, apart = 0.0, 0.0 if abs(apart) <= ROUNDING else apart
     value = apart if difference else math.exp(apart)
-    return Ratio(value, math.hypot(*errors), _welch(errors, freedoms), "Student t over runs", difference)
+    if not error and apart:
+        return Untold(NO_SPREAD, value)
+    return Ratio(value, error, _welch(errors, freedoms), "Student t over runs", difference)
 
 
 def of_intervals(
