@@ -70,18 +70,19 @@ def compare(
 ) -> int:
     """Compare saved runs with the first of them: ours by their folders, or files of AIPerf, vLLM, SGLang and GuideLLM.
 
-    A side of several runs is written A1,A2. For example: loadstone compare before/ after/ --fail-on 5
+    A side of several runs is written A1,A2, or is the folder of a study. For example: loadstone compare before/ after/ --fail-on 5
     """
     if len(sides) < 2:
         raise UsageError(f"compare takes two sides or more, and {sides[0]} is one; name the other one too.")
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from loadstone import compare as comparing  # numpy and polars; not needed for help
+    from loadstone.study.members import runs_of
 
     chosen = _metrics(metrics, comparing.METRICS)
     asked = _headline(headline, chosen)
     with guarded(f"{', '.join(sides)}: cannot be compared", verbose):
-        read = comparing.sides(sides, labels)
+        read = comparing.sides(sides, labels, runs_of)
         found = comparing.report(read, metrics=chosen, headline=asked, pair=pair, anyway=anyway)
     if fail_on is not None:
         found = comparing.limited(found, fail_on)

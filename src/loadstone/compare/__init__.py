@@ -6,7 +6,7 @@ calls `report`; a side of several runs is judged by how its runs differ from eac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,15 +22,26 @@ from loadstone.errors import UsageError
 __all__ = ["METRICS", "Comparison", "Pairing", "Row", "Run", "Side", "limited", "report", "sides", "untold"]
 
 
-def sides(named: Sequence[str], labels: Sequence[str] = ()) -> list[Side]:
-    """The sides, each a path or several with commas between them. Raises `UsageError` for what cannot be read."""
+def _itself(path: Path) -> Sequence[Path]:
+    return (path,)
+
+
+def sides(
+    named: Sequence[str],
+    labels: Sequence[str] = (),
+    runs_of: Callable[[Path], Sequence[Path]] = _itself,
+) -> list[Side]:
+    """The sides, each a path or several with commas between them. Raises `UsageError` for what cannot be read.
+
+    `runs_of`: the paths that one stands for, where it is a folder of several runs.
+    """
     if labels and len(labels) != len(named):
         raise UsageError(
             f"--label is given {len(labels)} times for {len(named)} sides; give it once for each."
         )
     names = list(labels) or [chr(ord("A") + number) for number in range(len(named))]
     return [
-        Side(name, tuple(read(Path(path)) for path in _paths(one)))
+        Side(name, tuple(read(path) for told in _paths(one) for path in runs_of(Path(told))))
         for name, one in zip(names, named, strict=True)
     ]
 
