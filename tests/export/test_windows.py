@@ -66,8 +66,7 @@ def sliced(report: Report, *rates: float, last_complete: bool = True) -> Report:
 
 
 def test_slices_have_a_line_that_says_where_they_are(valid: Report) -> None:
-    where = "in report.csv, and timeslices in report.json"
-    told = f"3 slices of 5 s: 90.0 to 120 tok/s; {where}"
+    told = "3 slices of 5 s: 90.0 to 120 tok/s (report.csv; timeslices in report.json)"
     assert slices(sliced(valid, 100.0, 120.0, 90.0), 100) == [told]
     assert told in render(sliced(valid, 100.0, 120.0, 90.0), width=100, color=False).splitlines()
     assert slices(valid, 100) == []
@@ -75,7 +74,7 @@ def test_slices_have_a_line_that_says_where_they_are(valid: Report) -> None:
 
 def test_a_last_slice_that_is_shorter_is_not_in_the_range(valid: Report) -> None:
     (line,) = slices(sliced(valid, 100.0, 120.0, 9.0, last_complete=False), 100)
-    assert line.startswith("2 slices of 5 s and a shorter one: 100 to 120 tok/s; ")
+    assert line.startswith("2 slices of 5 s and a shorter one: 100 to 120 tok/s (")
 
 
 def test_what_went_on_changing_is_said(valid: Report) -> None:

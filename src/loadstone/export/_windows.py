@@ -45,12 +45,12 @@ def slices(report: Report, width: int) -> list[str]:
     whole = [one for one in found if one.complete] or list(found)
     length_s = (whole[0].end_s or 0.0) - (whole[0].start_s or 0.0)
     shorter = " and a shorter one" if len(whole) < len(found) else ""
-    told = f"{counted(len(whole), 'slice')} of {brief(length_s)} s{shorter}: "
+    told = f"{counted(len(whole), 'slice')} of {brief(length_s)} s{shorter}"
     for name, unit in THROUGHPUTS.items():
         if known := [value for one in whole if (value := _mean(one.metrics, name)) is not None]:
-            told += f"{figures(min(known))} to {figures(max(known))} {unit}; "
+            told += f": {figures(min(known))} to {figures(max(known))} {unit}"
             break
-    return wrap(f"{told}in report.csv, and timeslices in report.json", width, "  ")
+    return wrap(f"{told} (report.csv; timeslices in report.json)", width, "  ")
 
 
 def _numbers(found: Window) -> list[str]:
