@@ -212,7 +212,7 @@ def test_percentiles_with_too_few_samples_are_not_compared(side):
     told = row(compare.report([side("A", draws(1)), side("B", draws(2))]), "time_to_first_token", "p99")
     assert told.low is None
     assert told.differs is None
-    assert told.verdict == "not compared: too few samples: p99 takes 1,000 of each side."
+    assert told.verdict == "not compared: too few samples: p99 takes 1,000 or more of each side."
 
 
 def test_error_rates_differ_in_percentage_points(side):

@@ -185,7 +185,7 @@ def _of_one_run(metric: str, stat: str, a: Run, b: Run, chosen: Chosen | None, s
     if metric in LATENCIES:
         needed = [n for one in drawn[:2] if (n := material.too_few(metric, stat, one))]
         if needed:
-            reason = f"too few samples: {stat} takes {max(needed):,} of each side."
+            reason = f"too few samples: {stat} takes {max(needed):,} or more of each side."
             return untold._replace(ratio=Untold(reason, change))
     if metric in RATES and any(map(material.ramp, drawn[:2])):
         return untold._replace(ratio=Untold(RAMP, change))

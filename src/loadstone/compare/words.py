@@ -8,6 +8,8 @@ from loadstone.compare.result import Row
 
 LATENCY_UNIT = "ms"
 SAME = "the same"
+ALL = 100
+"""Percent, or percentage points, that there are of anything that can only be lost once."""
 MUCH = 1000
 """Percent from which on a figure says no more."""
 
@@ -104,8 +106,9 @@ def _amount(row: Row, size: float | None) -> str:
     if size is None:
         return "nothing"
     if row.difference:
-        return f"{_figure(size)} pp"
-    return f"{_figure(100 * size)} %" if 100 * size < MUCH else "a multiple"
+        return f"{_figure(size)} pp" if size < ALL else "nothing"
+    most = ALL if row.better == "higher" else MUCH  # nothing gets worse by more than all of it
+    return f"{_figure(100 * size)} %" if 100 * size < most else "a multiple"
 
 
 def _figure(value: float) -> str:

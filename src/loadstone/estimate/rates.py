@@ -78,7 +78,9 @@ def closed_loop(sent: Floats, ended: Floats, slots: int) -> Paced:
     busy, settled = float(times.sum()), np.ones(len(times), np.bool_)
     if len(times) >= 2 * slots + LEAST:
         settled[:slots] = settled[-slots:] = False
-    return Paced(times * (window / busy), settled, _idle(times, slots) / busy, window / _mean(times), by_ends=True)
+    return Paced(
+        times * (window / busy), settled, _idle(times, slots) / busy, window / _mean(times), by_ends=True
+    )
 
 
 def joined(parts: list[Paced]) -> Paced:

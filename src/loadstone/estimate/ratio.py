@@ -32,6 +32,10 @@ NO_SPREAD = (
     "runs of one side do not differ at all, which says nothing of chance; compare one run of each side."
 )
 """Few runs agree to the last digit where numbers come in steps, and not for certainty."""
+TOO_ALIKE = (
+    "neighbours are alike, so too few values stand alone beyond this percentile; it takes a longer run."
+)
+"""Of values that all stood alone there would be enough (`stats.BEYOND`)."""
 MOST = 100.0
 """A logarithm of a ratio beyond which nothing is told."""
 ROUNDING = 1e-9
@@ -118,7 +122,7 @@ def compared(
     if not all(INDEPENDENT * one.inefficiency <= len(series) for one, series in hang):
         return Untold(TOO_SHORT, value)
     if not all(one.sharp() for one in (a, b) if isinstance(one, Percentile)):
-        return Untold(TOO_SHORT, value)
+        return Untold(TOO_ALIKE, value)
     errors = _errors(_drawn(a, b, paired, hang, seed, resamples), paired, difference)
     errors = [error * one.widened for error, (one, _) in zip(errors, hang, strict=True)]
     if not all(map(math.isfinite, errors)):
