@@ -183,6 +183,14 @@ def test_too_few_independent_requests_give_no_interval():
     assert found.value == pytest.approx(1)
 
 
+def test_a_percentile_of_values_that_hang_together_says_why_there_is_no_interval():
+    """As many as a p99 takes, but in crowds of ten that are nearly the same."""
+    crowds = [np.repeat(20 + np.random.default_rng(seed).gamma(4, 5, 120), 10) for seed in (1, 2)]
+    found = compared(*(percentile(one, 0.99) for one in crowds), paired=False)
+    assert isinstance(found, Untold)
+    assert found.reason.startswith("neighbours are alike, so too few values stand alone")
+
+
 def test_a_ratio_of_nothing_is_untold():
     assert isinstance(compared(mean(np.zeros(100)), mean(np.ones(100)), paired=False), Untold)
     assert isinstance(compared(mean(np.array([])), mean(np.ones(100)), paired=False), Untold)
