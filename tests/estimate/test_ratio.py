@@ -188,7 +188,7 @@ def test_a_percentile_of_values_that_hang_together_says_why_there_is_no_interval
     crowds = [np.repeat(20 + np.random.default_rng(seed).gamma(4, 5, 120), 10) for seed in (1, 2)]
     found = compared(*(percentile(one, 0.99) for one in crowds), paired=False)
     assert isinstance(found, Untold)
-    assert found.reason.startswith("neighbours are alike, so too few values stand alone")
+    assert found.reason.startswith("too few values beyond this percentile are independent")
 
 
 def test_a_ratio_of_nothing_is_untold():

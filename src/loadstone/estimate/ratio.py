@@ -32,10 +32,8 @@ NO_SPREAD = (
     "runs of one side do not differ at all, which says nothing of chance; compare one run of each side."
 )
 """Few runs agree to the last digit where numbers come in steps, and not for certainty."""
-TOO_ALIKE = (
-    "neighbours are alike, so too few values stand alone beyond this percentile; it takes a longer run."
-)
-"""Of values that all stood alone there would be enough (`stats.BEYOND`)."""
+TOO_ALIKE = "too few values beyond this percentile are independent of each other; it takes a longer run."
+"""Were all of them independent, there would be enough (`stats.BEYOND`)."""
 MOST = 100.0
 """A logarithm of a ratio beyond which nothing is told."""
 ROUNDING = 1e-9
