@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from tests.compare.conftest import AIPERF, SGLANG, VLLM, VLLM_DETAILS, aiperf_record
+from tests.compare.conftest import AIPERF, SGLANG, VLLM, VLLM_DETAILS, aiperf_record, guidellm
 
 from loadstone.compare import sides
 from loadstone.compare.importers import read
@@ -103,6 +103,32 @@ def test_the_report_that_is_spoiled_here_is_sound_itself(written):
 )
 def test_a_number_that_cannot_be_is_told_with_its_field(written, spoiled, sentence):
     assert sentence in refused(written("x.json", spoiled))
+
+
+def spoiled(value):
+    """The same file with every one of its values replaced, one at a time, by each that is nothing there."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        for wrong in (None, -1, 10**400, 1e308, "x", [], {"a": 1}, *spoiled(part)):
+            found = copy.copy(value)
+            found[key] = wrong
+            yield found
+        if isinstance(value, dict):
+            yield {name: one for name, one in value.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    "whole", [DETAILED, {**SGLANG, **VLLM_DETAILS}, AIPERF, aiperf_record(1), guidellm(1)]
+)
+def test_whatever_is_spoiled_a_file_is_read_or_refused_in_one_sentence(written, whole):
+    """Nothing else is raised, and warnings are errors."""
+    for found in spoiled(whole):
+        path = written("x.json", found)
+        try:
+            sides([str(path)])
+        except UsageError as error:
+            text = str(error).removeprefix(str(path))
+            assert not any(word in text for word in PYTHON), text
 
 
 def test_a_gap_of_nothing_is_a_gap(written):
