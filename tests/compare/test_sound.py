@@ -117,6 +117,7 @@ def spoiled(value):
             yield {name: one for name, one in value.items() if name != key}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "whole", [DETAILED, {**SGLANG, **VLLM_DETAILS}, AIPERF, aiperf_record(1), guidellm(1)]
 )

@@ -29,6 +29,8 @@ def wrong(error: Exception) -> str:
         return str(error)
     if isinstance(error, KeyError):
         return f"it lacks {error.args[0]}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
     return "a part of it is of another kind than this format has there"
 
 
