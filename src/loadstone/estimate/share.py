@@ -21,8 +21,11 @@ from loadstone.estimate.student import normal
 METHOD = "Clopper-Pearson"
 
 
-def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
+def share(hits: NDArray[np.bool_], values: Floats | None = None, lead: int = 0) -> Estimate:
     """The interval of the probability of a hit, from hits and misses in time order.
+
+    How they hang together is asked of all but the first `lead`: where a load begins with many at once, these tell of its
+    beginning alone. They count like all others.
 
     n is divided by how many times the variance of the share is that of independent trials, and by (t / z)^2 with Student's
     t for what is known of that (Korn and Graubard, 1998). Where all are hits, or none, they cannot tell. Then the `values`
@@ -34,7 +37,9 @@ def share(hits: NDArray[np.bool_], values: Floats | None = None) -> Estimate:
     if values is not None and np.ptp(values) == 0:
         values = None  # all the same: what their mean differs by from them is rounding
     seen = float(np.mean(hits))
-    series = hits.astype(np.float64) if 0 < seen < 1 else values
+    if count - lead >= LEAST:
+        hits, values = hits[lead:], None if values is None else values[lead:]
+    series = hits.astype(np.float64) if 0 < hits.mean() < 1 else values
     if series is None or (alone(series) and (values is None or alone(values))):
         return _of_trials(seen, count, count, count)
     found = spread(series)
@@ -58,10 +63,10 @@ def _of_trials(seen: float, below: float, above: float, effective: float) -> Est
 
 
 def _skew(hits: NDArray[np.bool_], values: Floats | None) -> float:
-    """Of the share of hits, as far as it goes up and down with the values that make the hits."""
-    if values is None:
+    """Of the share of hits, as far as it goes up and down with the values that make the hits.
+
+    Of no hits, or hits alone, it has none: a bend of the interval would be that of the values, far from the limit as they may be.
+    """
+    if values is None or hits.all() or not hits.any():
         return 0.0
-    parts = means(values)
-    if hits.all() or not hits.any():
-        return of_batches(parts).skew * (-1 if hits.all() else 1)
-    return of_batches(parts).skew * handed_on(parts, means(hits.astype(np.float64)))
+    return of_batches(means(values)).skew * handed_on(means(values), means(hits.astype(np.float64)))

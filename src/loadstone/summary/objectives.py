@@ -108,7 +108,7 @@ def _judged(one: Objective, result: MetricResult, tables: Tables) -> _Judged:
     if result.reason is not None:
         return _Judged("UNDECIDED", f"There is no value: {result.reason}")
     if one.stat in PERCENTILES and (values := _values(one, tables)) is not None:
-        return _by_share(one, values)
+        return _by_share(one, values, _lead(tables))
     if stat in result.infinite:
         return _Judged("FAIL", "It is infinite, since requests failed.")
     if one.stat in OF_THIS_RUN or (interval is None and one.unit in COUNTS and not one.stat):
@@ -166,12 +166,12 @@ def _one_by_one(one: Objective, value: float) -> str:
     return ", if failures come one by one" if (one.metric, value) == ("error_rate", 0) else ""
 
 
-def _by_share(one: Objective, values: Floats) -> _Judged:
+def _by_share(one: Objective, values: Floats, lead: int) -> _Judged:
     """A percentile by the share of requests beyond its limit: no more than what the percentile leaves out."""
     q = PERCENTILES[one.stat]
     allowed = 1 - q if one.better == "lower" else q
     hits = values > one.limit if one.better == "lower" else values < one.limit
-    seen, found = float(hits.mean()), share(hits, _ended(values, one.limit))
+    seen, found = float(hits.mean()), share(hits, _ended(values, one.limit), lead)
     side = "above" if one.better == "lower" else "below"
     told = f"{_percent(seen)} of {len(hits):,} requests are {side} {brief(one.limit)} {one.unit}"
     if found.low is None or found.high is None:
@@ -188,6 +188,12 @@ def _by_share(one: Objective, values: Floats) -> _Judged:
         return _Judged("FAIL", f"{told} {span}.")
     more = _more_of_share(seen, found.low, found.high, allowed, len(hits))
     return _Judged("UNDECIDED", f"{told} {span}.", more)
+
+
+def _lead(tables: Tables) -> int:
+    """How many requests a lone closed loop sends at once in its beginning, which all meet an idle server together."""
+    loads = tables.loads
+    return 0 if len(loads) != 1 or loads[0].timed else loads[0].slots or 0
 
 
 def _values(one: Objective, tables: Tables) -> Floats | None:
