@@ -20,7 +20,8 @@ def study(home, words, capsys):
     return code, json.loads((home / "study.json").read_text()), capsys.readouterr()
 
 
-def test_repeated_runs_have_folders_and_one_summary(tmp_path, capsys):
+def test_repeated_runs_have_folders_and_one_summary(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")  # as wide as the summary that is kept
     home = tmp_path / "study"
     code, told, shown = study(home, "--num-profile-runs 3 --random-seed 5", capsys)
     assert code == 0

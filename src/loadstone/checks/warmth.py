@@ -9,6 +9,7 @@ from loadstone.checks.evidence import Evidence, Verdict, answer, even
 from loadstone.checks.load import LOCK_LEAVES_OUT
 from loadstone.figures import brief
 from loadstone.metrics import Tables
+from loadstone.metrics.load import LATE_MS
 from loadstone.plan.schedule import Phase
 from loadstone.report import Check
 from loadstone.stats import Floats
@@ -24,6 +25,8 @@ LEAST = 10
 """Requests a part: fewer have no median to speak of."""
 SLOWER = 1.2
 """The first parts' mean of medians, as a multiple of the others', from which on it matters."""
+LEAST_MS = LATE_MS
+"""And by more than this: a server that compiles, loads or fills something takes longer, a client that begins does not."""
 SHIFTED_PERCENT = 5.0
 """By how much the mean is too high with the first parts in it, from which on the run is worse than the server."""
 
@@ -33,7 +36,7 @@ def warm_up_leak(evidence: Evidence) -> Check:
 
     In the first measured phase, where its load is the same throughout: successes in the order of sending, in 20 equal parts.
     A NOTE when in the first parts (1, 2, 3 or 5 of them) the median time to first token (latency without streaming) is on
-    average a fifth above that in the others, by three standard errors and above that of each; DEGRADED when the mean is then 5 % above what it is
+    average a fifth and 5 ms above that in the others, by three standard errors and above that of each; DEGRADED when the mean is then 5 % above what it is
     without them. Left out are the first two rounds of a closed loop, whose prompts come all at once. One slow first answer is
     `cold_start`'s.
     """
@@ -71,7 +74,7 @@ def _slower(medians: Floats, first: int) -> bool:
     stands_out = more > APART * error and float(warm.mean()) > float(
         rest.max()
     )  # a queue may be as slow once later on
-    return stands_out and float(warm.mean()) > SLOWER * float(rest.mean())
+    return stands_out and more > LEAST_MS and float(warm.mean()) > SLOWER * float(rest.mean())
 
 
 def _parts(tables: Tables, load: Phase) -> list[Floats] | None:
