@@ -26,6 +26,8 @@ SHORT_NAMES = {
     "latency": "request_latency",
 }
 """What the field writes short, and the metric that is meant; `e2el` is vLLM's word."""
+ADJUSTED = "adjusted_"
+"""Begins the name of a latency in which a request that failed took for ever."""
 SHORT_STATS = {"avg": "mean", "average": "mean", "median": "p50"}
 """The words of AIPerf and of vllm bench for a statistic."""
 STATS = ("mean", "min", "max", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")

@@ -10,9 +10,8 @@ from loadstone.estimate import clopper_pearson
 from loadstone.plan import schedule
 from loadstone.plan.schedule import Phase
 from loadstone.read.beyond import VALUES
-from loadstone.slo import MOST_WATCHED, Objective, Watched
+from loadstone.slo import ADJUSTED, MOST_WATCHED, Objective, Watched
 
-ADJUSTED = "adjusted_"
 NO_END = 2**63 - 1
 
 

@@ -43,13 +43,6 @@ BY_TOKENS = (
 SERVER = "the server"
 METRICS = (*LATENCIES, *RATES, *SHARES)
 """What is compared, in the order of display."""
-OURS_ELSEWHERE = {
-    "inter_chunk_latency": "gaps between chunks, whatever they hold",
-    "time_per_output_token_with_prefill": "(last - start) / tokens, so the prefill is in it",
-    "inter_token_latency": "gaps between tokens",
-    "time_per_output_token": "(last - first) / (tokens - 1)",
-}
-"""How the metrics count that have a namesake which counts otherwise."""
 UNITS = {
     "request_throughput": "requests/s",
     "output_token_throughput": "tokens/s",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from loadstone import folder as layout
 from loadstone.errors import LoadstoneError
 from loadstone.metrics import Tables
+from loadstone.report import Report
 from loadstone.stats import Floats
 
 Ints = NDArray[np.int64]
@@ -149,3 +150,9 @@ class Requests:
         np.add.at(steps, (self.start_s - begin)[self._good].astype(int), 1)
         np.add.at(steps, ends[self._good].astype(int) + 1, -1)
         return float(chunks.max()), int(np.cumsum(steps).max())
+
+
+def value(report: Report, name: str) -> float | None:
+    """A metric that is one number; None where it is not known."""
+    result = report.metrics.get(name)
+    return None if result is None else result.mean

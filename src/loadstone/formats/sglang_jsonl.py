@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.formats._requests import Requests, Spread
+from loadstone.formats._requests import Requests, Spread, value
 from loadstone.report import Report
 
 SUMMARY = "line of SGLang's bench_serving, every request listed"
@@ -27,7 +27,7 @@ def text(report: Report, folder: Path | None) -> str:
     endpoint, load, source = (report.config.get(name, {}) for name in ("endpoint", "load", "input"))
     good = np.isfinite(requests.latency_s)
     inputs, outputs = requests.input_tokens[good], requests.output_tokens[good]
-    duration_s = _value(report, "benchmark_duration")
+    duration_s = value(report, "benchmark_duration")
     gaps = requests.gaps_s
     pooled = np.array([gap for one in gaps for gap in one]) if gaps is not None else np.empty(0)
     chunks, under_way = requests.peaks()
@@ -48,10 +48,10 @@ def text(report: Report, folder: Path | None) -> str:
         "total_input_vision_tokens": 0,
         "total_output_tokens": int(np.nansum(outputs)),
         "total_output_tokens_retokenized": None,
-        "request_throughput": _value(report, "request_throughput"),
-        "input_throughput": _value(report, "input_token_throughput"),
-        "output_throughput": _value(report, "output_token_throughput"),
-        "total_throughput": _value(report, "total_token_throughput"),
+        "request_throughput": value(report, "request_throughput"),
+        "input_throughput": value(report, "input_token_throughput"),
+        "output_throughput": value(report, "output_token_throughput"),
+        "total_throughput": value(report, "total_token_throughput"),
     }
     for name, values in (
         ("e2e_latency", requests.until_done_s),
@@ -81,8 +81,3 @@ def text(report: Report, folder: Path | None) -> str:
 def _whole(tokens: float | None) -> int | None:
     """A length that was asked for; None where it was no whole number, or none was asked."""
     return int(tokens) if tokens is not None and tokens == int(tokens) else None
-
-
-def _value(report: Report, name: str) -> float | None:
-    result = report.metrics.get(name)
-    return None if result is None else result.mean

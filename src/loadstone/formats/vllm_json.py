@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from loadstone.formats._requests import Requests, Spread
+from loadstone.formats._requests import Requests, Spread, value
 from loadstone.report import Report
 from loadstone.stats import Floats
 
@@ -44,15 +44,15 @@ def text(report: Report, folder: Path | None) -> str:
         "request_rate": "inf" if rate is None else rate,
         "burstiness": load.get("arrival_smoothness") or 1.0,
         "max_concurrency": load.get("concurrency"),
-        "duration": _value(report, "benchmark_duration"),
+        "duration": value(report, "benchmark_duration"),
         "completed": requests.completed,
         "failed": requests.failed,
         "total_input_tokens": _total(inputs),
         "total_output_tokens": _total(requests.output_tokens),
-        "request_throughput": _value(report, "request_throughput"),
-        "request_goodput": _value(report, "goodput"),
-        "output_throughput": _value(report, "output_token_throughput"),
-        "total_token_throughput": _value(report, "total_token_throughput"),
+        "request_throughput": value(report, "request_throughput"),
+        "request_goodput": value(report, "goodput"),
+        "output_throughput": value(report, "output_token_throughput"),
+        "total_token_throughput": value(report, "total_token_throughput"),
         "input_lens": requests.whole(requests.input_tokens),
         "output_lens": requests.whole(requests.output_tokens),
         "ttfts": requests.of(requests.ttft_s),
@@ -89,11 +89,6 @@ def _spread(name: str, values_s: Floats | None) -> dict[str, float | None]:
         f"{stat}_{name}_ms": None if found is None else 1e3 * getattr(found, field)
         for stat, field in fields.items()
     }
-
-
-def _value(report: Report, name: str) -> float | None:
-    result = report.metrics.get(name)
-    return None if result is None else result.mean
 
 
 def _total(values: Floats) -> int:

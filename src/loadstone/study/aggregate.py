@@ -17,11 +17,10 @@ import msgspec
 from loadstone.estimate.student import normal, t
 from loadstone.metrics import all_metrics, of_one
 from loadstone.report import MetricResult
+from loadstone.slo import ADJUSTED
 
 SCHEMA_VERSION = "1.0"
 STATS = ("mean", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99_9")
-ADJUSTED = "adjusted_"
-"""Begins the name of a latency in which a request that failed took for ever."""
 Metrics = Mapping[str, MetricResult]
 """Those of one run."""
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import msgspec
 
 from loadstone import compare
-from loadstone.compare import page
-from loadstone.study.document import Study, keep
+from loadstone.study.document import Study
 
-FILE = "compare.json"
+COMPARE = "compare.json"
 
 
 def compared(told: Study, home: Path) -> compare.Comparison | None:
@@ -32,7 +31,6 @@ def _pairs(told: Study) -> list[tuple[str, str]]:
     return [(f"a-{n}", f"b-{n}") for n in sorted(numbers, key=int) if f"b-{n}" in good]
 
 
-def rendered(found: compare.Comparison, home: Path, *, width: int, color: bool) -> str:
-    """The comparison as text; it is kept in `compare.json` as well."""
-    keep(home / FILE, msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
-    return page.render(found, width=width, color=color)
+def encoded(found: compare.Comparison) -> str:
+    """`compare.json` as text."""
+    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import msgspec
 
 from loadstone import folder
-from loadstone.compare import Comparison
+from loadstone.compare import Comparison, page
 from loadstone.config import Config
 from loadstone.errors import Exit, LoadstoneError, TargetError, UsageError, precedence
+from loadstone.export import junit_xml
 from loadstone.interrupt import unwinding
 from loadstone.metrics import names as metric_names
 from loadstone.report import Report, SloVerdict
@@ -25,7 +26,8 @@ from loadstone.run import run
 from loadstone.study.aggregate import Metrics, MetricSpread, RunLine, spreads
 from loadstone.study.console import render
 from loadstone.study.document import FILE, Study, encoded, keep, read, write
-from loadstone.study.interleave import compared, rendered
+from loadstone.study.interleave import COMPARE, compared
+from loadstone.study.interleave import encoded as compare_json
 from loadstone.study.objectives import OF_ONE_RUN, code, verdicts
 from loadstone.study.pages import junit
 from loadstone.study.planned import Planned, planned
@@ -190,7 +192,9 @@ def _told(told: Study, home: Path, codes: Sequence[Exit]) -> Exit:
     width, color = shutil.get_terminal_size((100, 40)).columns, wants_color(sys.stdout, os.environ)
     write(home, told, _text(told, found, home, width=100, color=False))
     if told.slo:
-        keep(home / "junit.xml", junit(told))
+        keep(home / junit_xml.FILE, junit(told))
+    if found is not None:
+        keep(home / COMPARE, compare_json(found))
     print(_text(told, found, home, width=width, color=color), flush=True)
     judged = code(told.slo.values())
     return precedence(*(one for one in codes if one not in OF_ONE_RUN), *judged)
@@ -200,7 +204,7 @@ def _text(told: Study, found: Comparison | None, home: Path, *, width: int, colo
     if found is None:
         return render(told, home, width=width, color=color)
     return "\n\n".join(
-        (rendered(found, home, width=width, color=color), render(told, home, width=width, color=color))
+        (page.render(found, width=width, color=color), render(told, home, width=width, color=color))
     )
 
 

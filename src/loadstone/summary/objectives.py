@@ -32,11 +32,9 @@ from loadstone.metrics import Tables, all_metrics, of_one, per_request
 from loadstone.metrics._objectives import kinds, of_run, settled
 from loadstone.plan import schedule
 from loadstone.report import Interval, MetricResult, SloVerdict
-from loadstone.slo import Objective, objectives, split
+from loadstone.slo import ADJUSTED, Objective, objectives, split
 from loadstone.stats import PERCENTILES, Floats
 
-ADJUSTED = "adjusted_"
-"""Begins the name of a latency in which a request that failed took for ever."""
 OF_THIS_RUN = ("min", "max")
 COUNTS = ("requests", "tokens")
 """Units of what is counted in a run, and not drawn from it."""
